@@ -1,0 +1,1 @@
+"""The vocabulary of the platform: pure types and rules that every other room shares."""

@@ -1,0 +1,88 @@
+"""How an endpoint declares itself: one ConfigMap in its team's namespace, one object of this type.
+
+The owner is never a field: it is the team of the namespace that the ConfigMap stands in. The
+target is always a Service of the same namespace, so a registration can't point at someone else's.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from . import labels
+from .args import Args
+from .names import K8sName
+
+KEY = "registration.json"
+
+
+class EndpointType(StrEnum):
+    """How requests reach an endpoint."""
+
+    SYNC = "sync"
+    ASYNC = "async"
+    STREAMING = "streaming"
+
+
+class Access(StrEnum):
+    """Which keys may call an endpoint."""
+
+    TEAM = "team"
+    """Keys of the team that owns it."""
+    EVERYONE = "everyone"
+    """Every valid key of the platform."""
+
+
+class Registration(Args):
+    """What the platform needs to know to route to an endpoint and to show it."""
+
+    schema_version: Literal[1] = 1
+    name: K8sName
+    """The endpoint's name, unique in the platform; clients say it as ``model``."""
+    type: EndpointType
+    service: K8sName
+    """A Service in the same namespace; its ready addresses are the workers."""
+    port: int = Field(default=5000, ge=1, le=65535)
+    """The forwarder's port on each worker."""
+    runtime: str
+    """The engine, such as ``llama.cpp`` or ``vllm``; ``runnable-image`` when it is the user's own."""
+    image: str
+    """The model container's image."""
+    model: str = ""
+    """The model that is served, for people to read; empty when the image alone says it."""
+    weights: str = ""
+    """The versioned source of the weights, empty when the image brings them."""
+    accelerator: str = "cpu"
+    gpus: int = Field(default=0, ge=0)
+    min_workers: int = Field(ge=0)
+    max_workers: int = Field(ge=0)
+    per_worker: int = Field(ge=1)
+    """Concurrent requests per worker that scaling aims at."""
+    max_concurrency: int = Field(ge=1)
+    """Concurrent requests per worker above which the forwarder answers 429."""
+    request_timeout_seconds: int = Field(default=600, ge=1)
+    access: Access = Access.TEAM
+    openai: bool = True
+    """Whether the image speaks OpenAI's API, so that it is listed in ``/v1/models``."""
+    stack: str = ""
+    """The Pulumi stack that declares it, for the error that says who to ask."""
+
+    def to_data(self) -> dict[str, str]:
+        """Return the ConfigMap's ``data``; equal registrations give equal text."""
+        return {KEY: self.model_dump_json(indent=1)}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, str]) -> "Registration":
+        """Read it back.
+
+        Raises:
+            KeyError: when the ConfigMap holds no registration.
+            pydantic.ValidationError: when it isn't a valid one; the message names the field.
+        """
+        return cls.model_validate_json(data[KEY])
+
+    @staticmethod
+    def object_labels(endpoint: str) -> dict[str, str]:
+        """Labels of the ConfigMap that carries the registration of ``endpoint``."""
+        return {labels.REGISTRATION: "1", labels.ENDPOINT: endpoint}

@@ -1,0 +1,117 @@
+"""From layers to an image in a registry: an OCI layout on disk, then skopeo."""
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..commands import run
+from ..errors import DeployError
+from .layers import EPOCH, Layer
+from .recipes import Recipe, Workshop
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_OCI = "application/vnd.oci.image"
+_CREATED = "2026-01-01T00:00:00Z"
+assert EPOCH == 1_767_225_600  # noqa: S101 - the same moment as _CREATED
+
+
+@dataclass(frozen=True)
+class Registry:
+    """Where images go.
+
+    Args:
+        prefix: Host, port and path before an image's name, such as ``10.88.0.1:5000/llm-platform``.
+        insecure: Whether it speaks plain HTTP, as the lab's does on the machine's own network.
+    """
+
+    prefix: str
+    insecure: bool = False
+
+
+def publish(name: str, recipe: Recipe, workshop: Workshop, registry: Registry) -> str:
+    """Make the image and bring it to ``registry``; what is there already isn't sent again.
+
+    Returns:
+        The image by digest, as settings and manifests name it.
+
+    Raises:
+        DeployError: a layer can't be made, or the registry refuses; the message says what to do.
+    """
+    if shutil.which("skopeo") is None:
+        raise DeployError("skopeo isn't on PATH; on Debian: apt-get install skopeo")
+    layers = [part.layer(workshop) for part in recipe.parts]
+    repository = f"{registry.prefix}/{name}"
+    with tempfile.TemporaryDirectory(dir=workshop.store.folder) as scratch:
+        layout = Path(scratch)
+        digest = _write_layout(layout, recipe, layers)
+        verify = "false" if registry.insecure else "true"
+        target = f"docker://{repository}:{digest.removeprefix('sha256:')[:16]}"
+        command = ["skopeo", "--insecure-policy", "copy", "--quiet", f"--dest-tls-verify={verify}"]
+        run(
+            [*command, "--preserve-digests", f"oci:{layout}:image", target],
+            workshop.logs / f"push-{name}.log",
+        )
+    return f"{repository}@{digest}"
+
+
+def _write_layout(layout: Path, recipe: Recipe, layers: list[Layer]) -> str:
+    """Write an OCI image layout and return the digest of its manifest."""
+    blobs = layout / "blobs/sha256"
+    blobs.mkdir(parents=True)
+    for layer in layers:
+        os.link(layer.path, blobs / layer.digest.removeprefix("sha256:"))
+    configuration = _add(blobs, _configuration(recipe, layers))
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": f"{_OCI}.manifest.v1+json",
+        "config": {"mediaType": f"{_OCI}.config.v1+json", **configuration},
+        "layers": [
+            {
+                "mediaType": f"{_OCI}.layer.v1.tar+gzip",
+                "digest": layer.digest,
+                "size": layer.size_bytes,
+            }
+            for layer in layers
+        ],
+    }
+    described = _add(blobs, manifest)
+    index = {
+        "schemaVersion": 2,
+        "manifests": [
+            {
+                "mediaType": f"{_OCI}.manifest.v1+json",
+                **described,
+                "annotations": {"org.opencontainers.image.ref.name": "image"},
+            }
+        ],
+    }
+    (layout / "index.json").write_text(json.dumps(index))
+    (layout / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    return str(described["digest"])
+
+
+def _configuration(recipe: Recipe, layers: list[Layer]) -> dict[str, Any]:
+    return {
+        "architecture": _ARCHITECTURES[platform.machine()],
+        "os": "linux",
+        "created": _CREATED,
+        "config": {
+            "User": recipe.user,
+            "WorkingDir": recipe.workdir,
+            "Env": [f"{name}={value}" for name, value in sorted(recipe.env.items())],
+        },
+        "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
+    }
+
+
+def _add(blobs: Path, value: dict[str, Any]) -> dict[str, Any]:
+    data = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    digest = hashlib.sha256(data).hexdigest()
+    (blobs / digest).write_bytes(data)
+    return {"digest": f"sha256:{digest}", "size": len(data)}

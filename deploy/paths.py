@@ -1,0 +1,49 @@
+"""Where this machine keeps what outlives a checkout: caches that may go, state that may not."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The per-user folders, by the XDG rules.
+
+    Args:
+        cache: What can be made again: root file systems, package layers.
+        state: What can't: Pulumi's state, its passphrase, the lab's kubeconfig.
+    """
+
+    cache: Path
+    state: Path
+
+    @classmethod
+    def of_user(cls) -> "Paths":
+        """The folders of the user that runs this."""
+        home = Path.home()
+        return cls(
+            cache=Path(os.environ.get("XDG_CACHE_HOME", home / ".cache")) / "llm-platform",
+            state=Path(os.environ.get("XDG_STATE_HOME", home / ".local/state")) / "llm-platform",
+        )
+
+    @property
+    def images(self) -> Path:
+        """Layers and layouts of the platform's images."""
+        return self.cache / "images"
+
+    @property
+    def logs(self) -> Path:
+        """What the programs behind each step printed."""
+        return self.state / "logs"
+
+    @property
+    def pulumi(self) -> Path:
+        """The file backend with the state of this machine's stacks."""
+        return self.state / "pulumi"
+
+    @property
+    def passphrase(self) -> Path:
+        """What encrypts the secrets in that state; made once, readable by its owner only."""
+        return self.state / "passphrase"
