@@ -1,15 +1,22 @@
 """Which images there are, and what each is made of."""
 
+import platform
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from ..commands import run
+from lab.commands import run_logged
+from lab.progress import Report
+
 from ..paths import REPOSITORY
 from .layers import Layer, LayerStore, content_of, key_of, tree, write_tree
 from .rootfs import SUITE, USER_ID, write_rootfs
+
+IMAGE_PYTHON = "3.11"
+"""Debian 12's."""
 
 _SITE_PACKAGES = "opt/site-packages"
 
@@ -20,15 +27,15 @@ class Workshop:
 
     Args:
         store: Where layers are kept.
-        python: The interpreter whose pip fetches locked packages: Python 3.11, as in the image.
         logs: Gets what the programs print.
+        report: Takes a line of progress.
         tool: Finds a program of the tool chain by its name.
         refresh: Part of the key of Debian layers: a new value fetches newer packages.
     """
 
     store: LayerStore
-    python: Path
     logs: Path
+    report: Report
     tool: Callable[[str], Path]
     refresh: str = ""
 
@@ -52,7 +59,12 @@ class Debian:
         code = (Path(__file__).parent / "rootfs.py").read_bytes()
         key = key_of("debian", SUITE, *self.packages, code, workshop.refresh)
         log = workshop.logs / f"rootfs-{self.packages[0]}.log"
-        return workshop.store.get(key, lambda out: write_rootfs(out, self.packages, log))
+
+        def make(out: BinaryIO) -> None:
+            workshop.report(f"making a Debian root file system with {self.packages[0]}, about 90 s")
+            write_rootfs(out, self.packages, log)
+
+        return workshop.store.get(key, make)
 
 
 @dataclass(frozen=True)
@@ -63,19 +75,20 @@ class PythonPackages:
 
     def layer(self, workshop: Workshop) -> Layer:
         """Make it, or take it from the store."""
-        key = key_of("python", self.requirements.read_bytes())
+        key = key_of("python", IMAGE_PYTHON, self.requirements.read_bytes())
         return workshop.store.get(key, lambda out: self._write(out, workshop))
 
     def _write(self, out: BinaryIO, workshop: Workshop) -> None:
         with tempfile.TemporaryDirectory() as scratch:
             site = Path(scratch) / "site"
             install = [
-                *(workshop.python, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps"),
-                *("--require-hashes", "--only-binary=:all:", "--target", site),
-                *("--requirement", self.requirements),
+                *("uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes"),
+                *("--python-version", IMAGE_PYTHON, "--python-platform", _platform()),
+                *("--only-binary", ":all:", "--target", site, "--requirement", self.requirements),
             ]
-            run(install, workshop.logs / f"pip-{self.requirements.stem}.log")
-            _compile(workshop.python, site, workshop.logs)
+            log = workshop.logs / f"packages-{self.requirements.stem}.log"
+            run_logged(f"installing {self.requirements.name}", install, log, workshop.report)
+            _compile(site, workshop)
             write_tree(out, tree(site, _SITE_PACKAGES, bytecode=True))
 
 
@@ -139,13 +152,24 @@ class Recipe:
     user: str = f"{USER_ID}:{USER_ID}"
 
 
-def _compile(python: Path, site: Path, logs: Path) -> None:
-    """Compile to bytecode that is never checked against its source: the image doesn't change."""
+def _compile(site: Path, workshop: Workshop) -> None:
+    """Compile to bytecode that is never checked against its source: the image doesn't change.
+
+    Left out where another Python runs than the image's: starting is a second slower then.
+    """
+    if IMAGE_PYTHON != f"{sys.version_info.major}.{sys.version_info.minor}":
+        return
     command = [
-        *(python, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"),
-        *("-s", site, "-p", f"/{_SITE_PACKAGES}", site),
+        *(sys.executable, "-m", "compileall", "-q", "-j", "0", "-s", site, "-p", f"/{_SITE_PACKAGES}"),
+        *("--invalidation-mode", "unchecked-hash", site),
     ]
-    run(command, logs / "compileall.log")
+    log = workshop.logs / "compileall.log"
+    run_logged("compiling Python packages", command, log, workshop.report)
+
+
+def _platform() -> str:
+    # Debian 12 has glibc 2.36.
+    return f"{platform.machine()}-manylinux_2_36"
 
 
 _PYTHON = Debian(("python3", "ca-certificates"))
@@ -161,7 +185,7 @@ _CODE = Code(("components/__init__.py", "components/domain", "services"))
 
 RECIPES: dict[str, Recipe] = {
     "services": Recipe(
-        (_PYTHON, PythonPackages(_SERVICES / "requirements.txt"), _CODE), _PYTHON_ENV, "/app"
+        (_PYTHON, PythonPackages(_SERVICES / "requirements-services.txt"), _CODE), _PYTHON_ENV, "/app"
     ),
     "llamacpp": Recipe(
         (_PYTHON, PythonPackages(_SERVICES / "requirements-llamacpp.txt"), _CODE),

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..commands import run
+from lab.commands import run
+
 from ..errors import DeployError
 from .layers import EPOCH, Layer
 from .recipes import Recipe, Workshop
@@ -44,7 +45,7 @@ def publish(name: str, recipe: Recipe, workshop: Workshop, registry: Registry) -
         DeployError: a layer can't be made, or the registry refuses; the message says what to do.
     """
     if shutil.which("skopeo") is None:
-        raise DeployError("skopeo isn't on PATH; on Debian: apt-get install skopeo")
+        raise DeployError(f"publishing {name}", "skopeo isn't on PATH; on Debian: apt-get install skopeo")
     layers = [part.layer(workshop) for part in recipe.parts]
     repository = f"{registry.prefix}/{name}"
     with tempfile.TemporaryDirectory(dir=workshop.store.folder) as scratch:
@@ -53,10 +54,7 @@ def publish(name: str, recipe: Recipe, workshop: Workshop, registry: Registry) -
         verify = "false" if registry.insecure else "true"
         target = f"docker://{repository}:{digest.removeprefix('sha256:')[:16]}"
         command = ["skopeo", "--insecure-policy", "copy", "--quiet", f"--dest-tls-verify={verify}"]
-        run(
-            [*command, "--preserve-digests", f"oci:{layout}:image", target],
-            workshop.logs / f"push-{name}.log",
-        )
+        run(f"pushing {target}", [*command, "--preserve-digests", f"oci:{layout}:image", target])
     return f"{repository}@{digest}"
 
 

@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+from lab.commands import tail
+
 from ..errors import DeployError
 from .layers import EPOCH
 
 SUITE = "bookworm"
 USER_ID = 65532
 """The user that every container of ours runs as."""
+
+STEP = "making a root file system"
 
 _EXCLUDED = (
     "/usr/share/doc/*",
@@ -39,7 +43,7 @@ def write_rootfs(target: BinaryIO, packages: Sequence[str], log: Path) -> None:
         DeployError: mmdebstrap isn't there, or failed; the message names its log.
     """
     if shutil.which("mmdebstrap") is None:
-        raise DeployError("mmdebstrap isn't on PATH; on Debian: apt-get install mmdebstrap")
+        raise DeployError(STEP, "mmdebstrap isn't on PATH; on Debian: apt-get install mmdebstrap")
     command = [
         "mmdebstrap",
         "--variant=minbase",
@@ -62,8 +66,7 @@ def write_rootfs(target: BinaryIO, packages: Sequence[str], log: Path) -> None:
             check=False,
         )
     if done.returncode != 0:
-        tail = "\n".join(log.read_text(errors="replace").splitlines()[-10:])
-        raise DeployError(f"mmdebstrap ended with code {done.returncode}:\n{tail}\nLog: {log}")
+        raise DeployError(STEP, tail(log.read_text(errors="replace")), log)
 
 
 def _own_sources() -> list[str]:

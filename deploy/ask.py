@@ -1,0 +1,76 @@
+"""One question to the platform, through its gateway, as any client would ask it."""
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from lab.progress import Heartbeat, Report
+
+from .errors import DeployError
+
+QUESTION = "What is the capital of France?"
+_READY_LIMIT_SECONDS = 180
+_ANSWER_LIMIT_SECONDS = 300
+# Asked again: the endpoint is being found, or all its workers are busy with somebody else.
+_NOT_YET = {HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """Where to ask, and with which key."""
+
+    address: str
+    key: str
+
+    def ask(self, model: str, question: str, report: Report) -> str:
+        """Ask once, waiting for an endpoint that isn't known or ready yet, and return the answer.
+
+        Raises:
+            DeployError: there is no answer; the message has the gateway's own words.
+        """
+        body = {
+            "model": model,
+            "messages": [{"role": "user", "content": question}],
+            "max_tokens": 60,
+            "temperature": 0,
+        }
+        step, heartbeat = f"asking {model}", Heartbeat(report, f"asking {model}")
+        deadline = time.monotonic() + _READY_LIMIT_SECONDS
+        while True:
+            try:
+                reply = self._post("/v1/chat/completions", body)
+                return str(reply["choices"][0]["message"]["content"]).strip()
+            except urllib.error.HTTPError as error:
+                said = error.read().decode(errors="replace")
+                if error.code not in _NOT_YET or time.monotonic() > deadline:
+                    raise DeployError(step, f"{self.address} answered {error.code}: {said}") from None
+            except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
+                if time.monotonic() > deadline:
+                    raise DeployError(step, f"{self.address} can't be reached: {error}") from None
+            heartbeat.beat("waiting for it to be ready")
+            time.sleep(0.5)
+
+    def curl(self, model: str, question: str) -> str:
+        """Return the command that asks the same."""
+        body = json.dumps({"model": model, "messages": [{"role": "user", "content": question}]})
+        return (
+            f"curl {self.address}/v1/chat/completions -H 'Authorization: Bearer '$LLM_PLATFORM_KEY "
+            f"-H 'Content-Type: application/json' -d '{body}'"
+        )
+
+    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        request = urllib.request.Request(  # noqa: S310 - the address is the stack's own output
+            self.address + path,
+            data=json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {self.key}",
+                "Content-Type": "application/json",
+            },
+        )
+        with urllib.request.urlopen(request, timeout=_ANSWER_LIMIT_SECONDS) as reply:  # noqa: S310
+            return json.load(reply)

@@ -1,0 +1,101 @@
+"""Which cluster an environment is brought up on: the lab's, or one that the user names."""
+
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab.commands import run
+from lab.errors import LabError
+from lab.progress import Report
+
+from .errors import DeployError
+from .images import Registry
+
+
+STEP = "looking at the cluster"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that can be deployed to.
+
+    Args:
+        kubeconfig: File that reaches it.
+        context: Which of the file's contexts.
+        registry: Where images go that its nodes can pull.
+        node_address: An address of a node that this machine reaches, for NodePorts; empty when
+            only a port-forward will do.
+    """
+
+    kubeconfig: Path
+    context: str
+    registry: Registry
+    node_address: str = ""
+
+
+def choose(environ: Mapping[str, str], report: Report) -> Cluster:
+    """Use the cluster that CONTEXT names, or bring up the lab's.
+
+    Raises:
+        DeployError: the named cluster can't be used; the message names the variable.
+    """
+    if not environ.get("CONTEXT"):
+        if environ.get("KUBECONFIG"):
+            report(
+                "    KUBECONFIG is set but CONTEXT isn't, so the lab's own cluster is used; "
+                "to use yours: make up KUBECONFIG=… CONTEXT=… REGISTRY=…"
+            )
+        return _lab(report)
+    return _named(environ)
+
+
+def _named(environ: Mapping[str, str]) -> Cluster:
+    kubeconfig = Path(environ.get("KUBECONFIG") or Path.home() / ".kube/config").expanduser()
+    context = environ["CONTEXT"]
+    if not kubeconfig.is_file():
+        raise DeployError(STEP, f"KUBECONFIG: there is no file {kubeconfig}")
+    address = environ.get("REGISTRY", "")
+    if not address:
+        raise DeployError(
+            STEP,
+            "REGISTRY is missing: say where the images may be pushed so that the nodes of "
+            f"{context!r} can pull them, such as REGISTRY=registry.example.com/llm-platform "
+            "(http://… for one without TLS)"
+        )
+    if shutil.which("kubectl") is None:
+        raise DeployError(STEP, "kubectl isn't on PATH; it's needed to look at the cluster of CONTEXT")
+    try:
+        run(
+            STEP,
+            [
+                *("kubectl", "--kubeconfig", kubeconfig, "--context", context),
+                *("--request-timeout=10s", "get", "--raw", "/readyz"),
+            ],
+        )
+    except LabError as error:
+        raise DeployError(
+            STEP,
+            f"cluster unreachable: context {context!r} of {kubeconfig}. Nothing was changed.\n"
+            f"{error.reason}",
+        ) from error
+    return Cluster(
+        kubeconfig,
+        context,
+        Registry(address.removeprefix("http://").rstrip("/"), address.startswith("http://")),
+        environ.get("NODE_ADDRESS", ""),
+    )
+
+
+def _lab(report: Report) -> Cluster:
+    from lab import cluster as lab  # noqa: PLC0415 - not needed, nor there, beside a real cluster
+
+    info = lab.up(report)
+    return Cluster(
+        Path(info.kubeconfig),
+        info.context,
+        Registry(f"{info.registry}/llm-platform", insecure=True),
+        info.node_address,
+    )
+
+

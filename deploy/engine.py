@@ -1,0 +1,198 @@
+"""The Pulumi CLI, run the way this project needs it: settings, updates, locks left by the dead."""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from lab.commands import run, tail
+from lab.progress import Heartbeat, Report
+
+from .errors import DeployError
+from .paths import REPOSITORY
+
+PROJECT = "llm-platform"
+_WAIT_FOR_OWNER_SECONDS = 1800
+
+
+@dataclass(frozen=True)
+class Engine:
+    """Runs the CLI for the stacks of this repository.
+
+    Args:
+        environ: The whole environment of the CLI: PATH with the tool chain, backend, passphrase.
+        logs: Gets what updates print.
+        backups: Gets copies of state before anything is forced.
+        report: Takes a line of progress.
+    """
+
+    environ: Mapping[str, str]
+    logs: Path
+    backups: Path
+    report: Report
+
+    def select(self, stack: str) -> None:
+        """Make the stack unless it is there."""
+        self._pulumi(f"selecting the stack {stack}", "stack", "select", "--create", stack)
+
+    def configure(self, stack: str, values: Mapping[str, str]) -> None:
+        """Write settings of the stack, each at its path, such as ``images.redis``."""
+        pairs = [
+            part for name, value in values.items() for part in ("--plaintext", f"{name}={value}")
+        ]
+        if pairs:
+            title = f"writing the settings of {stack}"
+            self._pulumi(title, "config", "set-all", "--stack", stack, "--path", *pairs)
+
+    def up(self, stack: str) -> None:
+        """Bring the stack up; a lock whose owner is dead is removed first.
+
+        Raises:
+            DeployError: the update failed, with the engine's own words.
+        """
+        self.heal(stack)
+        self._update(stack, "up", "--skip-preview")
+
+    def destroy(self, stack: str) -> None:
+        """Remove all that the stack made; its history stays in the backend."""
+        self.heal(stack)
+        self._update(stack, "destroy", "--skip-preview")
+
+    def outputs(self, stack: str) -> dict[str, Any]:
+        """The stack's outputs, secret ones in clear; empty for one that was never brought up."""
+        title = f"reading the outputs of {stack}"
+        shown = self._pulumi(title, "stack", "output", "--stack", stack, "--json", "--show-secrets")
+        return json.loads(shown)
+
+    def stacks(self) -> list[str]:
+        """Names of the stacks that the backend knows."""
+        return [entry["name"] for entry in json.loads(self._pulumi("listing stacks", "stack", "ls", "--json"))]
+
+    def heal(self, stack: str) -> None:
+        """Wait for a living owner of the stack's lock; remove the lock of one proven dead.
+
+        Only locks of a file backend say enough to prove anything; elsewhere the engine refuses by
+        itself and says who holds the stack.
+
+        Raises:
+            DeployError: the lock was made on another machine, or its owner doesn't end.
+        """
+        deadline = time.monotonic() + _WAIT_FOR_OWNER_SECONDS
+        heartbeat = Heartbeat(self.report, f"waiting for another update of {stack}")
+        for lock in self._locks(stack):
+            while (owner := Owner.read(lock)) is not None and owner.may_live():
+                if owner.host != os.uname().nodename or time.monotonic() > deadline:
+                    raise DeployError(
+                        f"taking the lock of {stack}",
+                        f"{owner.user}@{owner.host} holds it (process {owner.pid}); wait for that "
+                        f"update, or, when you know it's dead: pulumi cancel --stack {stack}",
+                        lock,
+                    )
+                heartbeat.beat(f"process {owner.pid}")
+                time.sleep(0.5)
+            if lock.exists():
+                self._back_up(stack)
+                self.report(f"removing the lock of {stack}: the process that held it is dead")
+                lock.unlink(missing_ok=True)
+
+    def _locks(self, stack: str) -> Iterator[Path]:
+        backend = self.environ.get("PULUMI_BACKEND_URL", "")
+        if backend.startswith("file://"):
+            folder = Path(backend.removeprefix("file://")) / ".pulumi/locks/organization" / PROJECT
+            yield from (folder / stack).glob("*.json")
+
+    def _back_up(self, stack: str) -> None:
+        source = Path(self.environ["PULUMI_BACKEND_URL"].removeprefix("file://"))
+        source = source / ".pulumi/stacks" / PROJECT / f"{stack}.json"
+        if source.exists():
+            self.backups.mkdir(parents=True, exist_ok=True, mode=0o700)
+            stamp = time.strftime("%Y%m%dT%H%M%S")
+            shutil.copy2(source, self.backups / f"{stack}-{stamp}.json")
+
+    def _update(self, stack: str, verb: str, *flags: str) -> None:
+        log = self.logs / f"{verb}-{stack}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        heartbeat = Heartbeat(self.report, f"pulumi {verb} {stack}")
+        command = ["pulumi", verb, "--stack", stack, "--yes", *flags, "--non-interactive"]
+        process = subprocess.Popen(
+            [*command, "--color=never", "--suppress-outputs"],
+            cwd=REPOSITORY,
+            env=dict(self.environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        assert process.stdout is not None  # noqa: S101 - it's a pipe, see above
+        with log.open("w") as copy:
+            for line in process.stdout:
+                copy.write(line)
+                copy.flush()
+                heartbeat.beat(line.strip())
+                if line.startswith("    ") and ("unchanged" in line or "created" in line):
+                    self.report(f"{stack}: {line.strip()}")
+        if process.wait() != 0:
+            raise DeployError(f"pulumi {verb} {stack}", _diagnostics(log.read_text()), log)
+
+    def _pulumi(self, title: str, *arguments: str) -> str:
+        command = ["pulumi", "--cwd", REPOSITORY, "--non-interactive", "--color=never", *arguments]
+        return run(title, command, env=self.environ)
+
+
+@dataclass(frozen=True)
+class Owner:
+    """Who took a lock, as its file says.
+
+    Args:
+        pid: The process.
+        user: Who ran it.
+        host: The machine it runs on.
+        since: When it took the lock, in seconds since 1970.
+    """
+
+    pid: int
+    user: str
+    host: str
+    since: float
+
+    @classmethod
+    def read(cls, lock: Path) -> "Owner | None":
+        """Read a lock's file; nothing when the lock is gone."""
+        try:
+            facts = json.loads(lock.read_text())
+        except FileNotFoundError:
+            return None
+        since = datetime.fromisoformat(facts["timestamp"]).timestamp()
+        return cls(int(facts["pid"]), facts["username"], facts["hostname"], since)
+
+    def may_live(self) -> bool:
+        """Whether nothing proves it dead: on this machine, a process that began before the lock."""
+        if self.host != os.uname().nodename:
+            return True
+        started = _start_of(self.pid)
+        return started is not None and started <= self.since + 2
+
+
+def _start_of(pid: int) -> float | None:
+    """When the process began, in seconds since 1970; nothing when there is no such process."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        uptime = float(Path("/proc/uptime").read_text().split()[0])
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    if fields[0] == "Z":
+        return None
+    return time.time() - uptime + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _diagnostics(output: str) -> str:
+    """The part of the engine's output that says why; all its end when there is none."""
+    _, found, diagnostics = output.partition("Diagnostics:\n")
+    return tail(diagnostics, 40) if found else tail(output)

@@ -1,0 +1,128 @@
+"""The environment ``local``, from nothing to an answer, and back."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lab import cluster as lab
+from lab import toolchain
+from lab.commands import alone
+from lab.progress import Report
+
+from . import session
+from .ask import QUESTION, Gateway
+from .cluster import Cluster, choose
+from .images import RECIPES, publish
+from .images.layers import LayerStore
+from .images.recipes import Workshop
+from .paths import Paths
+from .weights import publish_demo
+
+FOUNDATION, PLATFORM = "foundation.local", "platform.local"
+_DATA_IMAGES = ("postgres", "redis", "objectstore")
+
+
+@dataclass(frozen=True)
+class Local:
+    """Brings the local environment up and down.
+
+    Args:
+        paths: Where this machine keeps state and caches.
+        environ: What the user said: CONTEXT, KUBECONFIG, REGISTRY, NODE_ADDRESS.
+        report: Takes a line of progress.
+    """
+
+    paths: Paths
+    environ: Mapping[str, str]
+    report: Report
+
+    def up(self) -> None:
+        """Cluster, images, foundation, weights, platform, and one question to the model."""
+        with alone(self.paths.state / "up.lock", self.report, "waiting for another make up"):
+            self._up()
+
+    def _up(self) -> None:
+        self.report("1/6 cluster")
+        cluster = choose(self.environ, self.report)
+        engine = session.open_engine(self.paths, self.report)
+        self.report("2/6 images")
+        images = self.publish_images(cluster)
+        self.report("3/6 foundation: Postgres, Redis, object store")
+        engine.select(FOUNDATION)
+        engine.configure(FOUNDATION, self._foundation_settings(cluster, images))
+        engine.up(FOUNDATION)
+        self.report("4/6 weights")
+        source = publish_demo(engine.outputs(FOUNDATION), self.paths, self.report)
+        self.report("5/6 platform: gateway, cacher, endpoints")
+        engine.select(PLATFORM)
+        known = engine.outputs(PLATFORM)
+        engine.configure(PLATFORM, self._platform_settings(cluster, images, source))
+        engine.up(PLATFORM)
+        self.report("6/6 one question")
+        outputs = engine.outputs(PLATFORM)
+        gateway = Gateway(outputs["gateway_address"], outputs["admin_key"])
+        answer = gateway.ask("gemma", QUESTION, self.report)
+        self._show(gateway, answer, new_key=known.get("admin_key") != outputs["admin_key"])
+
+    def down(self, *, keep_cluster: bool = False) -> None:
+        """Destroy both stacks, and the lab's cluster unless it is to stay."""
+        with alone(self.paths.state / "up.lock", self.report, "waiting for another make up"):
+            ours = not self.environ.get("CONTEXT")
+            if ours and not lab.is_up():
+                self.report("the lab isn't running; its stacks go with its cluster")
+            engine = session.open_engine(self.paths, self.report)
+            for stack in (PLATFORM, FOUNDATION):
+                if stack in engine.stacks():
+                    engine.destroy(stack)
+            if ours and not keep_cluster:
+                lab.down(self.report)
+
+    def publish_images(self, cluster: Cluster) -> dict[str, str]:
+        """Make all images and push them; return each one's name by digest."""
+        toolchain.ensure(["versitygw"], self.report)
+        workshop = Workshop(
+            LayerStore(self.paths.images),
+            self.paths.logs,
+            self.report,
+            toolchain.binary_of,
+        )
+        return {
+            name: publish(name, recipe, workshop, cluster.registry)
+            for name, recipe in RECIPES.items()
+        }
+
+    def _foundation_settings(self, cluster: Cluster, images: Mapping[str, str]) -> dict[str, str]:
+        return {
+            "llm-platform:kubeconfig": str(cluster.kubeconfig),
+            "llm-platform:context": cluster.context,
+            "llm-platform:registry": cluster.registry.prefix,
+            **{f"llm-platform:images.{name}": images[name] for name in _DATA_IMAGES},
+        }
+
+    def _platform_settings(
+        self, cluster: Cluster, images: Mapping[str, str], weights: str
+    ) -> dict[str, str]:
+        settings = {
+            **{
+                f"llm-platform:images.{name}": reference
+                for name, reference in images.items()
+                if name not in _DATA_IMAGES
+            },
+            "llm-platform:weights.gemma": weights,
+        }
+        if cluster.node_address:
+            settings["llm-platform:gateway.address"] = f"http://{cluster.node_address}:30080"
+        return settings
+
+    def _show(self, gateway: Gateway, answer: str, *, new_key: bool) -> None:
+        print(f"\n{QUESTION}\n{answer}\n\ngateway   {gateway.address}")
+        if new_key:
+            print(f"key       {gateway.key}   (shown this once)")
+        print(
+            "\nAsk it yourself:\n"
+            '  eval "$(make -s env)"   # puts pulumi, kubectl and the stacks\' state in reach\n'
+            "  export LLM_PLATFORM_KEY=$(pulumi stack output admin_key --show-secrets "
+            f"--stack {PLATFORM})\n"
+            f"  {gateway.curl('gemma', QUESTION)}"
+        )

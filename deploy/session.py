@@ -1,0 +1,43 @@
+"""What every command needs: the tool chain on PATH, the backend, its passphrase."""
+
+import os
+import secrets
+
+from lab import cluster as lab
+from lab import toolchain
+from lab.commands import write
+from lab.progress import Report
+
+from .engine import Engine
+from .paths import REPOSITORY, Paths
+
+_PULUMI_TOOLS = ("pulumi", "provider-kubernetes")
+
+
+def environment(paths: Paths) -> dict[str, str]:
+    """The environment in which ``pulumi`` and ``kubectl`` work with this machine's stacks.
+
+    What the user has set already wins: a backend of theirs and its secrets stay theirs.
+    """
+    tools = lab.exports()
+    path = os.pathsep.join([str(REPOSITORY / ".venv/bin"), tools.pop("PATH", os.environ["PATH"])])
+    own = {**tools, "PATH": path}
+    if "PULUMI_BACKEND_URL" not in os.environ:
+        own["PULUMI_BACKEND_URL"] = f"file://{paths.pulumi}"
+    if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & set(os.environ):
+        own["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(paths.passphrase)
+    return own
+
+
+def open_engine(paths: Paths, report: Report) -> Engine:
+    """Make the CLI ready: the tool chain, the backend's folder, the passphrase; then log in."""
+    toolchain.ensure(_PULUMI_TOOLS, report)
+    paths.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+    paths.pulumi.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not paths.passphrase.exists():
+        write(paths.passphrase, secrets.token_urlsafe(32), 0o600)
+    environ = {**os.environ, **environment(paths)}
+    # Programs that Make or a virtual environment started us with must not leak into the CLI's own.
+    environ.pop("VIRTUAL_ENV", None)
+    return Engine(environ, paths.logs, paths.state / "backups", report)
+
