@@ -48,7 +48,9 @@ class Gateway:
             except urllib.error.HTTPError as error:
                 said = error.read().decode(errors="replace")
                 if error.code not in _NOT_YET or time.monotonic() > deadline:
-                    raise DeployError(step, f"{self.address} answered {error.code}: {said}") from None
+                    raise DeployError(
+                        step, f"{self.address} answered {error.code}: {said}"
+                    ) from None
             except (urllib.error.URLError, ConnectionError, TimeoutError) as error:
                 if time.monotonic() > deadline:
                     raise DeployError(step, f"{self.address} can't be reached: {error}") from None

@@ -61,10 +61,12 @@ def _named(environ: Mapping[str, str]) -> Cluster:
             STEP,
             "REGISTRY is missing: say where the images may be pushed so that the nodes of "
             f"{context!r} can pull them, such as REGISTRY=registry.example.com/llm-platform "
-            "(http://… for one without TLS)"
+            "(http://… for one without TLS)",
         )
     if shutil.which("kubectl") is None:
-        raise DeployError(STEP, "kubectl isn't on PATH; it's needed to look at the cluster of CONTEXT")
+        raise DeployError(
+            STEP, "kubectl isn't on PATH; it's needed to look at the cluster of CONTEXT"
+        )
     try:
         run(
             STEP,
@@ -97,5 +99,3 @@ def _lab(report: Report) -> Cluster:
         Registry(f"{info.registry}/llm-platform", insecure=True),
         info.node_address,
     )
-
-

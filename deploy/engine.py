@@ -72,7 +72,10 @@ class Engine:
 
     def stacks(self) -> list[str]:
         """Names of the stacks that the backend knows."""
-        return [entry["name"] for entry in json.loads(self._pulumi("listing stacks", "stack", "ls", "--json"))]
+        return [
+            entry["name"]
+            for entry in json.loads(self._pulumi("listing stacks", "stack", "ls", "--json"))
+        ]
 
     def heal(self, stack: str) -> None:
         """Wait for a living owner of the stack's lock; remove the lock of one proven dead.

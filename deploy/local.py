@@ -1,13 +1,12 @@
 """The environment ``local``, from nothing to an answer, and back."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from lab import cluster as lab
 from lab import toolchain
 from lab.commands import alone
+from lab.paths import LabPaths
 from lab.progress import Report
 
 from . import session
@@ -65,18 +64,22 @@ class Local:
         answer = gateway.ask("gemma", QUESTION, self.report)
         self._show(gateway, answer, new_key=known.get("admin_key") != outputs["admin_key"])
 
-    def down(self, *, keep_cluster: bool = False) -> None:
+    def down(self) -> None:
         """Destroy both stacks, and the lab's cluster unless it is to stay."""
         with alone(self.paths.state / "up.lock", self.report, "waiting for another make up"):
             ours = not self.environ.get("CONTEXT")
-            if ours and not lab.is_up():
-                self.report("the lab isn't running; its stacks go with its cluster")
-            engine = session.open_engine(self.paths, self.report)
-            for stack in (PLATFORM, FOUNDATION):
-                if stack in engine.stacks():
-                    engine.destroy(stack)
-            if ours and not keep_cluster:
+            # A lab that doesn't answer takes all that is in it along, its stacks' state too.
+            if not ours or lab.is_healthy(LabPaths.of_this_user()):
+                self._destroy()
+            if ours:
                 lab.down(self.report)
+
+    def _destroy(self) -> None:
+        engine = session.open_engine(self.paths, self.report)
+        known = engine.stacks()
+        for stack in (PLATFORM, FOUNDATION):
+            if stack in known:
+                engine.destroy(stack)
 
     def publish_images(self, cluster: Cluster) -> dict[str, str]:
         """Make all images and push them; return each one's name by digest."""

@@ -40,7 +40,7 @@ class Paths:
 
     @property
     def pulumi(self) -> Path:
-        """The file backend with the state of this machine's stacks."""
+        """The file backend for a cluster of the user's; the lab's lies with its cluster."""
         return self.state / "pulumi"
 
     @property

@@ -1,11 +1,17 @@
-"""What every command needs: the tool chain on PATH, the backend, its passphrase."""
+"""What every command needs: the tool chain on PATH, the backend, its passphrase.
+
+The state of the lab's stacks lies in the lab's own folder: it comes and goes with the cluster that
+it describes, so it can never tell of things that went with an earlier one.
+"""
 
 import os
 import secrets
+from pathlib import Path
 
 from lab import cluster as lab
 from lab import toolchain
 from lab.commands import write
+from lab.paths import LabPaths
 from lab.progress import Report
 
 from .engine import Engine
@@ -23,7 +29,7 @@ def environment(paths: Paths) -> dict[str, str]:
     path = os.pathsep.join([str(REPOSITORY / ".venv/bin"), tools.pop("PATH", os.environ["PATH"])])
     own = {**tools, "PATH": path}
     if "PULUMI_BACKEND_URL" not in os.environ:
-        own["PULUMI_BACKEND_URL"] = f"file://{paths.pulumi}"
+        own["PULUMI_BACKEND_URL"] = f"file://{_backend(paths)}"
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & set(os.environ):
         own["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(paths.passphrase)
     return own
@@ -33,7 +39,7 @@ def open_engine(paths: Paths, report: Report) -> Engine:
     """Make the CLI ready: the tool chain, the backend's folder, the passphrase; then log in."""
     toolchain.ensure(_PULUMI_TOOLS, report)
     paths.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    paths.pulumi.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _backend(paths).mkdir(parents=True, exist_ok=True, mode=0o700)
     if not paths.passphrase.exists():
         write(paths.passphrase, secrets.token_urlsafe(32), 0o600)
     environ = {**os.environ, **environment(paths)}
@@ -41,3 +47,6 @@ def open_engine(paths: Paths, report: Report) -> Engine:
     environ.pop("VIRTUAL_ENV", None)
     return Engine(environ, paths.logs, paths.state / "backups", report)
 
+
+def _backend(paths: Paths) -> Path:
+    return paths.pulumi if os.environ.get("CONTEXT") else LabPaths.of_this_user().state / "pulumi"

@@ -58,5 +58,3 @@ def publish_demo(outputs: Mapping[str, Any], paths: Paths, report: Report) -> st
         },
     )
     return target
-
-

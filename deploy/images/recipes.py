@@ -160,7 +160,18 @@ def _compile(site: Path, workshop: Workshop) -> None:
     if IMAGE_PYTHON != f"{sys.version_info.major}.{sys.version_info.minor}":
         return
     command = [
-        *(sys.executable, "-m", "compileall", "-q", "-j", "0", "-s", site, "-p", f"/{_SITE_PACKAGES}"),
+        *(
+            sys.executable,
+            "-m",
+            "compileall",
+            "-q",
+            "-j",
+            "0",
+            "-s",
+            site,
+            "-p",
+            f"/{_SITE_PACKAGES}",
+        ),
         *("--invalidation-mode", "unchecked-hash", site),
     ]
     log = workshop.logs / "compileall.log"
@@ -185,7 +196,9 @@ _CODE = Code(("components/__init__.py", "components/domain", "services"))
 
 RECIPES: dict[str, Recipe] = {
     "services": Recipe(
-        (_PYTHON, PythonPackages(_SERVICES / "requirements-services.txt"), _CODE), _PYTHON_ENV, "/app"
+        (_PYTHON, PythonPackages(_SERVICES / "requirements-services.txt"), _CODE),
+        _PYTHON_ENV,
+        "/app",
     ),
     "llamacpp": Recipe(
         (_PYTHON, PythonPackages(_SERVICES / "requirements-llamacpp.txt"), _CODE),

@@ -45,7 +45,9 @@ def publish(name: str, recipe: Recipe, workshop: Workshop, registry: Registry) -
         DeployError: a layer can't be made, or the registry refuses; the message says what to do.
     """
     if shutil.which("skopeo") is None:
-        raise DeployError(f"publishing {name}", "skopeo isn't on PATH; on Debian: apt-get install skopeo")
+        raise DeployError(
+            f"publishing {name}", "skopeo isn't on PATH; on Debian: apt-get install skopeo"
+        )
     layers = [part.layer(workshop) for part in recipe.parts]
     repository = f"{registry.prefix}/{name}"
     with tempfile.TemporaryDirectory(dir=workshop.store.folder) as scratch:

@@ -18,19 +18,13 @@ USER_ID = 65532
 
 STEP = "making a root file system"
 
-_EXCLUDED = (
-    "/usr/share/doc/*",
-    "/usr/share/man/*",
-    "/usr/share/info/*",
-    "/usr/share/locale/*",
-    "/usr/share/lintian/*",
-)
 # Package sources and lists stay out: the file system is never changed again, and the addresses of
 # the machine that made it are nobody's business. Log and cache files differ from run to run.
 _CUSTOMIZE = (
     f'echo "platform:x:{USER_ID}:{USER_ID}::/tmp:/usr/sbin/nologin" >> "$1/etc/passwd"',
     f'echo "platform:x:{USER_ID}:" >> "$1/etc/group"',
     'rm -rf "$1"/etc/apt/sources.list* "$1"/var/lib/apt/lists/* "$1"/var/cache/* "$1"/var/log/*',
+    'cd "$1"/usr/share && rm -rf doc man info locale lintian',
     'rm -f "$1"/etc/hostname "$1"/etc/resolv.conf',
     'find "$1"/usr -name __pycache__ -prune -exec rm -rf {} +',
 )
@@ -49,7 +43,6 @@ def write_rootfs(target: BinaryIO, packages: Sequence[str], log: Path) -> None:
         "--variant=minbase",
         f"--include={','.join(packages)}",
         "--skip=output/dev",
-        *(f"--dpkgopt=path-exclude={pattern}" for pattern in _EXCLUDED),
         *(f"--customize-hook={hook}" for hook in _CUSTOMIZE),
         SUITE,
         "-",

@@ -1,0 +1,74 @@
+"""What a client sees: answers, streams, and errors in OpenAI's shapes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import openai
+import pytest
+
+from .conftest import Running
+
+QUESTION = [{"role": "user", "content": "What is the capital of France? Answer in one sentence."}]
+LONG = [{"role": "user", "content": "Write a very long story about a lighthouse keeper."}]
+
+
+def test_the_model_answers(running: Running) -> None:
+    reply = running.client().chat.completions.create(
+        model="gemma", messages=QUESTION, max_tokens=40, temperature=0
+    )
+    assert "Paris" in (reply.choices[0].message.content or "")
+    assert reply.usage is not None
+    assert reply.usage.completion_tokens > 0
+
+
+def test_it_streams_token_by_token_to_a_finish(running: Running) -> None:
+    stream = running.client().chat.completions.create(
+        model="gemma", messages=QUESTION, max_tokens=40, temperature=0, stream=True
+    )
+    chunks = list(stream)
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert "Paris" in text
+    assert len(chunks) > 3
+    assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] in {"stop", "length"}
+
+
+def test_plain_completions_work(running: Running) -> None:
+    reply = running.client().completions.create(
+        model="gemma", prompt="One, two, three,", max_tokens=5, temperature=0
+    )
+    assert reply.choices[0].text.strip()
+
+
+def test_the_models_are_those_that_the_key_may_call(running: Running) -> None:
+    assert [model.id for model in running.client().models.list()] == ["gemma"]
+    assert "gemma" in [model.id for model in running.client(running.admin_key).models.list()]
+
+
+def test_a_wrong_key_is_refused(running: Running) -> None:
+    with pytest.raises(openai.AuthenticationError) as refused:
+        running.client("llmp_nobody").models.list()
+    assert refused.value.status_code == 401
+    assert refused.value.code == "invalid_api_key"
+
+
+def test_an_unknown_model_is_not_found(running: Running) -> None:
+    with pytest.raises(openai.NotFoundError) as missing:
+        running.client().chat.completions.create(model="nobody", messages=QUESTION)
+    assert missing.value.code == "model_not_found"
+    assert "nobody" in missing.value.message
+
+
+def test_a_full_endpoint_says_when_to_come_back(running: Running) -> None:
+    def ask(_: int) -> str:
+        try:
+            running.client().chat.completions.create(model="gemma", messages=LONG, max_tokens=60)
+        except openai.RateLimitError as full:
+            assert int(full.response.headers["retry-after"]) >= 1
+            assert full.body["type"]
+            return "full"
+        return "answered"
+
+    with ThreadPoolExecutor(12) as pool:
+        results = list(pool.map(ask, range(12)))
+    # Four fit (max_concurrency); a fifth is refused only while four are being answered.
+    assert results.count("answered") >= 4
+    assert results.count("full") >= 1

@@ -1,0 +1,71 @@
+"""A ``make up`` killed in the middle is healed by the next one; ``make down`` leaves nothing."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.local import FOUNDATION, PLATFORM
+from deploy.paths import REPOSITORY
+from lab.paths import LabPaths
+
+from .conftest import Running, machine, make_up
+
+HEALS_LIMIT_SECONDS = 300
+
+
+def children(pid: int) -> list[int]:
+    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, check=False)
+    direct = [int(word) for word in done.stdout.split()]
+    return direct + [below for child in direct for below in children(child)]
+
+
+@pytest.mark.timeout(900)
+def test_a_killed_up_is_healed_by_the_next(
+    running: Running, lines_shown: Callable[[], Any]
+) -> None:
+    assert running.pulumi("destroy", "--stack", PLATFORM, "--yes", "--skip-preview").returncode == 0
+    backend = Path(running.engine.environ["PULUMI_BACKEND_URL"].removeprefix("file://"))
+    state = backend / f".pulumi/stacks/llm-platform/{PLATFORM}.json"
+    locks = backend / f".pulumi/locks/organization/llm-platform/{PLATFORM}"
+    with lines_shown():
+        up = make_up()
+        deadline = time.monotonic() + HEALS_LIMIT_SECONDS
+        # In the middle: some objects are made and written down, the lock is held.
+        while not (any(locks.glob("*.json")) and state.read_text().count('"urn"') > 8):
+            assert time.monotonic() < deadline, "the update never got to the middle"
+            assert up.poll() is None, "the update ended before it could be killed"
+            time.sleep(0.05)
+        for pid in [up.pid, *children(up.pid)]:
+            os.kill(pid, signal.SIGKILL)
+        up.wait()
+        assert any(locks.glob("*.json")), "the killed update left no lock"
+        assert make_up().wait() == 0
+    for stack in (FOUNDATION, PLATFORM):
+        preview = running.pulumi("preview", "--stack", stack, "--expect-no-changes")
+        assert preview.returncode == 0, preview.stdout + preview.stderr
+
+
+@pytest.mark.timeout(600)
+def test_down_leaves_the_machine_as_it_was(
+    running: Running, machine_before: dict[str, set[str]], lines_shown: Callable[[], Any]
+) -> None:
+    if not machine_before:
+        pytest.skip("a platform was up before the tests; it stays")
+    with lines_shown():
+        down = subprocess.run(
+            [running.engine.environ.get("PYTHON", "python"), "-m", "deploy", "down"],
+            cwd=REPOSITORY,
+            check=False,
+        )
+    assert down.returncode == 0
+    assert not LabPaths.of_this_user().state.exists()
+    after = machine()
+    for kind, before in machine_before.items():
+        assert after[kind] - before == set(), f"{kind} are left"
+        assert before - after[kind] == set(), f"{kind} are gone"

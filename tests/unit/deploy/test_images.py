@@ -1,0 +1,110 @@
+"""Images: equal inputs give equal bytes, and only what belongs in them is in them."""
+
+import gzip
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from deploy.images.layers import LayerStore, key_of, tree, write_tree
+from deploy.images.recipes import Code, Recipe, Workshop
+from deploy.images.registry import _write_layout
+
+
+def workshop(folder: Path) -> Workshop:
+    return Workshop(LayerStore(folder), folder, print, lambda name: folder / name)
+
+
+def packed(folder: Path) -> bytes:
+    out = io.BytesIO()
+    write_tree(out, tree(folder, "app"))
+    return out.getvalue()
+
+
+def test_the_same_files_give_the_same_bytes_whatever_their_times_and_owners(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        folder = tmp_path / name
+        (folder / "sub").mkdir(parents=True)
+        (folder / "sub/b.py").write_text("b")
+        (folder / "a.py").write_text("a")
+    import os
+
+    os.utime(tmp_path / "two/a.py", (1, 1))
+    assert packed(tmp_path / "one") == packed(tmp_path / "two")
+
+
+def test_another_content_gives_another_layer(tmp_path: Path) -> None:
+    folder = tmp_path / "code"
+    folder.mkdir()
+    (folder / "a.py").write_text("a")
+    before = packed(folder)
+    (folder / "a.py").write_text("A")
+    assert packed(folder) != before
+
+
+def test_bytecode_of_a_run_never_gets_into_the_code_layer(tmp_path: Path) -> None:
+    (tmp_path / "pkg/__pycache__").mkdir(parents=True)
+    (tmp_path / "pkg/__pycache__/a.cpython-311.pyc").write_bytes(b"x")
+    assert [name for _, name in tree(tmp_path, "app")] == ["app/pkg"]
+
+
+def test_a_layer_is_made_once(tmp_path: Path) -> None:
+    store, made = LayerStore(tmp_path), []
+
+    def make(out: BinaryIO) -> None:
+        made.append(1)
+        write_tree(out, [])
+
+    first, second = store.get("k", make), store.get("k", make)
+    assert first == second
+    assert len(made) == 1
+
+
+def test_a_layer_whose_making_failed_is_made_again(tmp_path: Path) -> None:
+    store = LayerStore(tmp_path)
+
+    def broken(out: BinaryIO) -> None:
+        out.write(b"half")
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        store.get("k", broken)
+    layer = store.get("k", lambda out: write_tree(out, []))
+    plain = gzip.decompress(layer.path.read_bytes())
+    assert layer.diff_id == f"sha256:{hashlib.sha256(plain).hexdigest()}"
+
+
+def test_keys_tell_where_a_part_ends() -> None:
+    assert key_of("ab", "c") != key_of("a", "bc")
+
+
+def test_the_layout_is_whole_and_every_digest_is_true(tmp_path: Path) -> None:
+    (tmp_path / "layout").mkdir()
+    layer = Code(("deploy/__init__.py",)).layer(workshop(tmp_path / "store"))
+    recipe = Recipe((), env={"B": "2", "A": "1"}, workdir="/app")
+    digest = _write_layout(tmp_path / "layout", recipe, [layer])
+    blobs = tmp_path / "layout/blobs/sha256"
+    for blob in blobs.iterdir():
+        assert hashlib.sha256(blob.read_bytes()).hexdigest() == blob.name
+    manifest = json.loads((blobs / digest.removeprefix("sha256:")).read_text())
+    named = [manifest["config"]["digest"], *(each["digest"] for each in manifest["layers"])]
+    assert {name.removeprefix("sha256:") for name in named} | {digest[7:]} == {
+        blob.name for blob in blobs.iterdir()
+    }
+    config = json.loads((blobs / manifest["config"]["digest"][7:]).read_text())
+    assert config["config"] == {"User": "65532:65532", "WorkingDir": "/app", "Env": ["A=1", "B=2"]}
+
+
+def test_the_code_layer_holds_the_domain_but_no_component(tmp_path: Path) -> None:
+    from deploy.images.recipes import RECIPES
+
+    layer = RECIPES["services"].parts[-1].layer(workshop(tmp_path))
+    with tarfile.open(layer.path) as archive:
+        names = archive.getnames()
+    assert "app/components/domain/registration.py" in names
+    assert "app/services/gateway/__main__.py" in names
+    assert not [name for name in names if name.startswith("app/components/serving")]
