@@ -1,9 +1,10 @@
 """The base of every value that people write: frozen, checked, and strict about unknown fields."""
 
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Collection, Mapping
+from typing import Any, cast, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationInfo, field_validator
+from pydantic_core import core_schema
 
 
 class Args(BaseModel):
@@ -35,6 +36,16 @@ class Args(BaseModel):
         return value
 
 
+class Opaque:
+    """A value that args take as it is, without looking inside; for what isn't args itself."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: object, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.is_instance_schema(cls)
+
+
 def _is_output_type(kind: object) -> bool:
     """Recognise Pulumi's Output by name, so that this room never imports Pulumi."""
     return isinstance(kind, type) and any(
@@ -50,7 +61,7 @@ def _mentions_output(annotation: Any) -> bool:
 
 def _holds_output(value: object) -> bool:
     if isinstance(value, Mapping):
-        return any(_holds_output(item) for item in value.values())  # pyright: ignore[reportUnknownVariableType]
+        return any(_holds_output(item) for item in cast("Mapping[object, object]", value).values())
     if isinstance(value, list | tuple | set | frozenset):
-        return any(_holds_output(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        return any(_holds_output(item) for item in cast("Collection[object]", value))
     return _is_output_type(type(value))

@@ -22,7 +22,7 @@ def _image_ref(value: str) -> str:
     if not at:
         raise ValueError(
             f"{value!r} names an image by tag, which may be another image tomorrow: "
-            f"write {value.split(':')[0] if '/' not in value else value}@sha256:…, "
+            f"write {value.split(':', maxsplit=1)[0] if '/' not in value else value}@sha256:…, "
             "the digest that pushing or inspecting it prints"
         )
     if not _REPOSITORY.fullmatch(repository):
@@ -35,4 +35,4 @@ Digest = Annotated[str, AfterValidator(_digest)]
 """The content hash of an image."""
 
 ImageRef = Annotated[str, AfterValidator(_image_ref)]
-"""An image by digest: ``registry/repository@sha256:…``; a tag before the ``@`` is only a comment."""
+"""An image by digest: ``registry/repository@sha256:…``; a tag before the ``@`` changes nothing."""

@@ -29,7 +29,7 @@ K8sName = Annotated[str, AfterValidator(_k8s_name)]
 
 
 def safe_name(*parts: str, limit: int = K8S_NAME_LIMIT) -> str:
-    """Join ``parts`` with '-', cut to ``limit`` with a hash so that two long names stay two names."""
+    """Join ``parts`` with '-', cut to ``limit`` with a hash so that two long names stay two."""
     name = "-".join(parts)
     if len(name) <= limit:
         return name

@@ -13,34 +13,36 @@ Manifest = Mapping[str, Any]
 def hardening_problems(pod: Manifest) -> list[str]:
     """Say where a pod's spec falls short of what every pod of the platform must be."""
     problems: list[str] = []
-    security: Manifest = pod.get("securityContext") or {}
+    security = _part(pod, "securityContext")
     if security.get("runAsNonRoot") is not True:
         problems.append("the pod may run as root: set securityContext.runAsNonRoot")
-    if (security.get("seccompProfile") or {}).get("type") != "RuntimeDefault":
+    if _part(security, "seccompProfile").get("type") != "RuntimeDefault":
         problems.append("the pod has no seccomp profile: set it to RuntimeDefault")
-    for field in ("hostNetwork", "hostPID", "hostIPC"):
-        if pod.get(field):
-            problems.append(f"the pod uses {field}")
+    shared = ("hostNetwork", "hostPID", "hostIPC")
+    problems.extend(f"the pod uses {field}" for field in shared if pod.get(field))
     for container in containers(pod):
         problems.extend(f"{container['name']}: {text}" for text in _container_problems(container))
     return problems
 
 
 def _container_problems(container: Manifest) -> Iterator[str]:
-    security: Manifest = container.get("securityContext") or {}
+    security = _part(container, "securityContext")
     if security.get("readOnlyRootFilesystem") is not True:
         yield "its root file system is writable"
     if security.get("allowPrivilegeEscalation") is not False:
         yield "it may escalate privileges"
     if security.get("privileged"):
         yield "it is privileged"
-    if "ALL" not in ((security.get("capabilities") or {}).get("drop") or []):
+    if "ALL" not in (_part(security, "capabilities").get("drop") or []):
         yield "it keeps capabilities: drop ALL"
-    resources: Manifest = container.get("resources") or {}
-    if "memory" not in (resources.get("limits") or {}):
+    if "memory" not in _part(_part(container, "resources"), "limits"):
         yield "it has no memory limit"
     if "@sha256:" not in str(container.get("image", "")):
         yield "its image isn't pinned by digest"
+
+
+def _part(manifest: Manifest, key: str) -> Manifest:
+    return manifest.get(key) or {}
 
 
 def containers(pod: Manifest) -> list[Manifest]:

@@ -46,7 +46,7 @@ class Registration(Args):
     port: int = Field(default=5000, ge=1, le=65535)
     """The forwarder's port on each worker."""
     runtime: str
-    """The engine, such as ``llama.cpp`` or ``vllm``; ``runnable-image`` when it is the user's own."""
+    """The engine, such as ``llama.cpp``; ``runnable-image`` when it is the user's own."""
     image: str
     """The model container's image."""
     model: str = ""

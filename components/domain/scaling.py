@@ -23,7 +23,7 @@ class Scaling(Args):
     per_worker: int = Field(default=4, ge=1)
     """Concurrent requests per worker that the number of workers is chosen for."""
     max_concurrency: int = Field(default=8, ge=2)
-    """Concurrent requests per worker above which it answers 429; twice ``per_worker`` by default."""
+    """Concurrent requests per worker above which it answers 429; by default 2x ``per_worker``."""
 
     @model_validator(mode="before")
     @classmethod

@@ -1,0 +1,1 @@
+"""What every cluster needs, whichever cloud it stands in."""

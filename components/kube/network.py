@@ -1,0 +1,108 @@
+"""Network policies: nothing may talk to anything but on the paths opened here."""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from ..contracts import In
+from ..domain import labels
+from . import workload
+
+NAMESPACE_NAME = "kubernetes.io/metadata.name"
+"""The label that Kubernetes itself puts on every namespace."""
+
+Peer = k8s.networking.v1.NetworkPolicyPeerArgsDict
+_DNS_PORTS: list[k8s.networking.v1.NetworkPolicyPortArgsDict] = [
+    {"port": 53, "protocol": "UDP"},
+    {"port": 53, "protocol": "TCP"},
+]
+
+
+def namespace_peer(name: In[str], pods: Mapping[str, str] | None = None) -> Peer:
+    """Return the pods of one namespace, all of them or those with these labels."""
+    peer: Peer = {"namespace_selector": {"match_labels": {NAMESPACE_NAME: name}}}
+    if pods:
+        peer["pod_selector"] = {"match_labels": pods}
+    return peer
+
+
+def team_peer(pods: Mapping[str, str] | None = None) -> Peer:
+    """Return the pods of every team's namespace."""
+    peer: Peer = {
+        "namespace_selector": {"match_expressions": [{"key": labels.TEAM, "operator": "Exists"}]}
+    }
+    if pods:
+        peer["pod_selector"] = {"match_labels": pods}
+    return peer
+
+
+def endpoint_pods() -> k8s.meta.v1.LabelSelectorArgsDict:
+    """Return the selector of every endpoint's workers."""
+    return {"match_expressions": [{"key": labels.ENDPOINT, "operator": "Exists"}]}
+
+
+def default_deny(
+    name: str, namespace: In[str], opts: pulumi.ResourceOptions
+) -> k8s.networking.v1.NetworkPolicy:
+    """Close a namespace both ways; its pods may still resolve names."""
+    return k8s.networking.v1.NetworkPolicy(
+        f"{name}-default-deny",
+        metadata=workload.metadata("default-deny", namespace, component="network"),
+        spec={
+            "pod_selector": {},
+            "policy_types": ["Ingress", "Egress"],
+            "egress": [{"ports": _DNS_PORTS}],
+        },
+        opts=opts,
+    )
+
+
+def allow_ingress(
+    resource_name: str,
+    *,
+    name: str,
+    namespace: In[str],
+    pods: k8s.meta.v1.LabelSelectorArgsDict,
+    peers: Sequence[Peer],
+    ports: Sequence[int],
+    opts: pulumi.ResourceOptions,
+) -> k8s.networking.v1.NetworkPolicy:
+    """Let ``peers`` reach ``pods`` on ``ports``; no peers means everyone."""
+    rule: k8s.networking.v1.NetworkPolicyIngressRuleArgsDict = {
+        "ports": [{"port": port, "protocol": "TCP"} for port in ports]
+    }
+    if peers:
+        rule["from_"] = list(peers)
+    return k8s.networking.v1.NetworkPolicy(
+        resource_name,
+        metadata=workload.metadata(name, namespace, component="network"),
+        spec={"pod_selector": pods, "policy_types": ["Ingress"], "ingress": [rule]},
+        opts=opts,
+    )
+
+
+def allow_egress(
+    resource_name: str,
+    *,
+    name: str,
+    namespace: In[str],
+    pods: k8s.meta.v1.LabelSelectorArgsDict,
+    rules: Sequence[tuple[Sequence[Peer], Sequence[int]]],
+    opts: pulumi.ResourceOptions,
+) -> k8s.networking.v1.NetworkPolicy:
+    """Let ``pods`` reach the peers of each rule on its ports; no peers means anywhere."""
+    egress: list[k8s.networking.v1.NetworkPolicyEgressRuleArgsDict] = []
+    for peers, ports in rules:
+        rule: k8s.networking.v1.NetworkPolicyEgressRuleArgsDict = {
+            "ports": [{"port": port, "protocol": "TCP"} for port in ports]
+        }
+        if peers:
+            rule["to"] = list(peers)
+        egress.append(rule)
+    return k8s.networking.v1.NetworkPolicy(
+        resource_name,
+        metadata=workload.metadata(name, namespace, component="network"),
+        spec={"pod_selector": pods, "policy_types": ["Egress"], "egress": egress},
+        opts=opts,
+    )

@@ -1,0 +1,190 @@
+"""The foundation without a cloud: data services as pods with disks."""
+
+import pulumi
+from pydantic import Field
+
+from ..contracts import FoundationContract, In
+from ..domain.args import Args
+from ..domain.images import ImageRef
+from ..domain.names import K8sName
+from ..domain.quantities import Quantity
+from ..foundation import Bucket, ClusterAccess, Database, Foundation, Redis, Registry
+from ..kube.namespace import Namespace, NamespaceArgs
+from .database import LocalDatabase, LocalDatabaseArgs
+from .identity import LocalIdentity
+from .redis import LocalRedis, LocalRedisArgs
+from .storage import LocalStorage, LocalStorageArgs
+
+
+class DataImages(Args):
+    """The images of the data services."""
+
+    postgres: ImageRef
+    """Postgres with its entrypoint."""
+    redis: ImageRef
+    """Redis."""
+    objectstore: ImageRef
+    """The S3-compatible server."""
+
+
+class VolumeSizes(Args):
+    """The disks of the data services."""
+
+    postgres: Quantity = "2Gi"
+    redis: Quantity = "1Gi"
+    objectstore: Quantity = "8Gi"
+
+
+class LocalFoundationArgs(Args):
+    """What the foundation is made of."""
+
+    kubeconfig: In[str]
+    """The whole kubeconfig of the cluster."""
+    registry: In[str]
+    """What the names of images begin with, such as ``10.88.0.1:5000``."""
+    images: DataImages
+    """The data services' images."""
+    volumes: VolumeSizes = Field(default_factory=VolumeSizes)
+    """The data services' disks."""
+    storage_class: K8sName | None = None
+    """The class of the disks; the cluster's default when left out."""
+    namespace: K8sName = "llm-platform-data"
+    """The namespace of the data services."""
+    platform_namespace: K8sName = "llm-platform"
+    """The namespace whose pods may use them."""
+
+
+class LocalFoundation(pulumi.ComponentResource):
+    """Postgres, Redis and a bucket in the cluster, all of them persistent.
+
+    Creates a Namespace, a LocalDatabase, a LocalRedis and a LocalStorage.
+    """
+
+    namespace: pulumi.Output[str]
+    foundation: Foundation
+    """What it gives, for the components that use it."""
+    contract: FoundationContract
+    """What it gives, for the platform's stack."""
+
+    def __init__(
+        self, name: str, args: LocalFoundationArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("llm-platform:index:LocalFoundation", name, None, opts)
+        scope = Namespace(
+            f"{name}-data",
+            NamespaceArgs(name=args.namespace),
+            pulumi.ResourceOptions(parent=self),
+        )
+        self.namespace = scope.name
+        child = pulumi.ResourceOptions(parent=self, deleted_with=scope.namespace)
+        database = LocalDatabase(
+            f"{name}-postgres",
+            LocalDatabaseArgs(
+                namespace=scope.name,
+                image=args.images.postgres,
+                size=args.volumes.postgres,
+                storage_class=args.storage_class,
+                client_namespace=args.platform_namespace,
+            ),
+            child,
+        )
+        redis = LocalRedis(
+            f"{name}-redis",
+            LocalRedisArgs(
+                namespace=scope.name,
+                image=args.images.redis,
+                size=args.volumes.redis,
+                storage_class=args.storage_class,
+                client_namespace=args.platform_namespace,
+            ),
+            child,
+        )
+        storage = LocalStorage(
+            f"{name}-objectstore",
+            LocalStorageArgs(
+                namespace=scope.name,
+                image=args.images.objectstore,
+                size=args.volumes.objectstore,
+                storage_class=args.storage_class,
+                client_namespace=args.platform_namespace,
+            ),
+            child,
+        )
+        self.foundation = Foundation(
+            cluster=ClusterAccess(kubeconfig=pulumi.Output.secret(args.kubeconfig)),
+            namespace=self.namespace,
+            database=database.database,
+            redis=redis.redis,
+            bucket=storage.bucket,
+            bucket_reader=storage.bucket_reader,
+            registry=Registry(prefix=pulumi.Output.from_input(args.registry)),
+            identity=LocalIdentity(),
+        )
+        self.contract = contract_of(self.foundation, storage.address)
+        self.register_outputs({"namespace": self.namespace})
+
+
+def contract_of(foundation: Foundation, bucket_address: pulumi.Output[str]) -> FoundationContract:
+    """Return the outputs that say all of a foundation."""
+    database, redis = foundation.database, foundation.redis
+    owner, reader = foundation.bucket, foundation.bucket_reader
+    return FoundationContract(
+        kubeconfig=foundation.cluster.kubeconfig,
+        namespace=foundation.namespace,
+        database_host=database.host,
+        database_port=database.port,
+        database_name=database.name,
+        database_user=database.user,
+        database_password=database.password,
+        redis_host=redis.host,
+        redis_port=redis.port,
+        redis_password=redis.password,
+        bucket_name=owner.name,
+        bucket_region=owner.region,
+        bucket_endpoint=owner.endpoint,
+        bucket_address=bucket_address,
+        bucket_access_key=owner.access_key,
+        bucket_secret_key=owner.secret_key,
+        bucket_reader_endpoint=reader.endpoint,
+        bucket_reader_access_key=reader.access_key,
+        bucket_reader_secret_key=reader.secret_key,
+        registry=foundation.registry.prefix,
+    )
+
+
+def foundation_from(contract: FoundationContract) -> Foundation:
+    """Return the foundation that a contract tells of."""
+    return Foundation(
+        cluster=ClusterAccess(kubeconfig=contract.kubeconfig),
+        namespace=contract.namespace,
+        database=Database(
+            host=contract.database_host,
+            port=contract.database_port,
+            name=contract.database_name,
+            user=contract.database_user,
+            password=contract.database_password,
+        ),
+        redis=Redis(
+            host=contract.redis_host,
+            port=contract.redis_port,
+            password=contract.redis_password,
+        ),
+        bucket=Bucket(
+            name=contract.bucket_name,
+            region=contract.bucket_region,
+            endpoint=contract.bucket_endpoint,
+            access_key=contract.bucket_access_key,
+            secret_key=contract.bucket_secret_key,
+            read_only=False,
+        ),
+        bucket_reader=Bucket(
+            name=contract.bucket_name,
+            region=contract.bucket_region,
+            endpoint=contract.bucket_reader_endpoint,
+            access_key=contract.bucket_reader_access_key,
+            secret_key=contract.bucket_reader_secret_key,
+            read_only=True,
+        ),
+        registry=Registry(prefix=contract.registry),
+        identity=LocalIdentity(),
+    )

@@ -1,0 +1,1 @@
+"""What serves models: the gateway, the cacher, and the endpoints."""

@@ -1,0 +1,154 @@
+"""What runs in a worker's ``model`` container: an engine, or any image that serves HTTP."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from ..contracts import In
+from ..domain.args import Args
+from ..domain.images import ImageRef
+
+PORT = 5005
+"""Where every model container serves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Worker:
+    """What a runtime may want to know of the worker that it runs in."""
+
+    endpoint: str
+    max_concurrency: int
+    weights_path: str
+
+
+class Runtime(Args):
+    """One way to serve a model; the same questions for each."""
+
+    image: ImageRef
+    """The model container's image, by digest."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Its name in the registration."""
+
+    @property
+    def served_model(self) -> str:
+        """The model, for people to read; empty when the image alone says it."""
+        return ""
+
+    @property
+    def needs_weights(self) -> bool:
+        """Whether it can't start without weights."""
+        return False
+
+    @property
+    @abstractmethod
+    def speaks_openai(self) -> bool:
+        """Whether it serves OpenAI's API."""
+
+    @property
+    @abstractmethod
+    def ready_path(self) -> str:
+        """Where it answers 200 once the model is loaded."""
+
+    @abstractmethod
+    def start_command(self) -> tuple[str, ...]:
+        """What the container runs; empty for the image's own entrypoint."""
+
+    @abstractmethod
+    def environment(self, worker: Worker) -> Mapping[str, In[str]]:
+        """Its environment variables; values known only later travel in a Secret."""
+
+
+class LlamaCpp(Runtime):
+    """llama.cpp with its OpenAI-compatible server: small models on processors and GPUs."""
+
+    model: str = Field(min_length=1)
+    """What is served, for people to read, such as ``gemma-3-270m-it``."""
+    context_length: int = Field(default=2048, ge=256)
+    """Tokens of prompt and answer together, for each request."""
+    threads: int = Field(default=2, ge=1)
+    """Threads that compute."""
+    chat_template: str = ""
+    """The model's own when left out; ``plain`` (questions and answers) for a model that was never
+    trained for chats; or a template in Jinja."""
+
+    @property
+    def kind(self) -> str:
+        """Its name in the registration."""
+        return "llama.cpp"
+
+    @property
+    def served_model(self) -> str:
+        """The model, for people to read."""
+        return self.model
+
+    @property
+    def needs_weights(self) -> bool:
+        """It serves the one ``.gguf`` file of its weights."""
+        return True
+
+    @property
+    def speaks_openai(self) -> bool:
+        """It serves OpenAI's API."""
+        return True
+
+    @property
+    def ready_path(self) -> str:
+        """Where it answers 200 once the model is loaded."""
+        return "/health"
+
+    def start_command(self) -> tuple[str, ...]:
+        """Start the server on the loopback address, where only the forwarder reaches it."""
+        return ("python3", "-m", "services.runtimes.llamacpp")
+
+    def environment(self, worker: Worker) -> Mapping[str, In[str]]:
+        """Its environment variables."""
+        template = {"LLM_PLATFORM_CHAT_TEMPLATE": self.chat_template} if self.chat_template else {}
+        return {
+            **template,
+            "LLM_PLATFORM_MODEL_DIR": worker.weights_path,
+            "LLM_PLATFORM_MODEL_ALIAS": worker.endpoint,
+            "LLM_PLATFORM_CONTEXT_LENGTH": str(self.context_length),
+            "LLM_PLATFORM_PARALLEL": str(worker.max_concurrency),
+            "LLM_PLATFORM_THREADS": str(self.threads),
+        }
+
+
+class RunnableImage(Runtime):
+    """Any image that serves HTTP on port 5005."""
+
+    command: tuple[str, ...] = ()
+    """What to run; the image's own entrypoint when left out."""
+    health_path: str = Field(default="/healthz", pattern=r"^/")
+    """Where it answers 200 once it can take requests."""
+    env: Mapping[str, In[str]] = Field(default_factory=dict)
+    """Its environment; outputs (which may be secret) reach it through a Secret."""
+    openai: bool = False
+    """Whether it serves OpenAI's API, so that it is listed among the models."""
+
+    @property
+    def kind(self) -> str:
+        """Its name in the registration."""
+        return "runnable-image"
+
+    @property
+    def speaks_openai(self) -> bool:
+        """As it was told."""
+        return self.openai
+
+    @property
+    def ready_path(self) -> str:
+        """As it was told."""
+        return self.health_path
+
+    def start_command(self) -> tuple[str, ...]:
+        """As it was told."""
+        return self.command
+
+    def environment(self, worker: Worker) -> Mapping[str, In[str]]:
+        """Its own, and where the weights are."""
+        return {"LLM_PLATFORM_MODEL_DIR": worker.weights_path, **self.env}

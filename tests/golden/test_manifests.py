@@ -1,0 +1,65 @@
+"""Every object as the cluster gets it, in files that a review can read."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from components import ModelEndpoint
+from tests import samples
+from tests.harness import Built, Recorded, build
+
+CASES: dict[str, Callable[[], Built]] = {
+    "endpoint-llama-cpp": lambda: build(lambda: ModelEndpoint("gemma", samples.llama_endpoint())),
+    "endpoint-runnable-image-gpu": lambda: build(
+        lambda: ModelEndpoint("summarizer", samples.gpu_endpoint())
+    ),
+    "gateway": lambda: build(lambda: samples.COMPONENTS["Gateway"]("gateway")),
+    "cacher": lambda: build(lambda: samples.COMPONENTS["Cacher"]("cacher")),
+    "team": lambda: build(lambda: samples.COMPONENTS["Team"]("demo")),
+    "foundation-local": samples.build_foundation,
+}
+
+
+def without_secrets(resource: Recorded) -> dict[str, Any]:
+    """Return a manifest in which secret text, random or not, is left out."""
+    shown: dict[str, Any] = dict(resource.inputs)
+    for field in ("data", "stringData"):
+        if resource.kind == "Secret" and field in shown:
+            shown[field] = dict.fromkeys(shown[field], "[secret]")
+    return shown
+
+
+def rendered(built: Built) -> str:
+    objects = sorted(
+        (it for it in built.resources if it.type.startswith("kubernetes:")),
+        key=lambda it: (it.kind, it.name),
+    )
+    shown = [without_secrets(it) for it in objects]
+    for manifest in shown:
+        template = manifest.get("spec", {}).get("template", {}).get("metadata", {})
+        if "llm-platform/config-hash" in template.get("annotations", {}):
+            template["annotations"]["llm-platform/config-hash"] = "[hash]"
+    return yaml.safe_dump_all(shown, sort_keys=True, width=100)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_manifests_are_the_reviewed_ones(case: str, golden: Callable[[str, str], None]) -> None:
+    golden(f"{case}.yaml", rendered(CASES[case]()))
+
+
+@pytest.mark.parametrize("stack", ["foundation", "platform"])
+def test_no_resource_changed_its_address(stack: str, golden: Callable[[str, str], None]) -> None:
+    """A resource whose address changes is made anew: give it an alias, then update this list."""
+    built = {"foundation": samples.build_foundation, "platform": samples.build_platform}[stack]()
+    addresses = sorted(it.urn.split("::", 2)[2] for it in built.resources)
+    golden(f"addresses-{stack}-local.txt", "\n".join(addresses) + "\n")
+
+
+def test_every_golden_file_belongs_to_a_test() -> None:
+    names = {f"{case}.yaml" for case in CASES} | {
+        f"addresses-{stack}-local.txt" for stack in ("foundation", "platform")
+    }
+    assert {path.name for path in (Path(__file__).parent / "rendered").iterdir()} == names

@@ -1,0 +1,260 @@
+"""Values that many tests build with: one valid instance of everything that people write."""
+
+import json
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any
+
+import pulumi
+
+from components import (
+    Accelerator,
+    Cacher,
+    CacherArgs,
+    EndpointType,
+    Gateway,
+    GatewayArgs,
+    GeneratedSecret,
+    GeneratedSecretArgs,
+    LlamaCpp,
+    LocalDatabase,
+    LocalDatabaseArgs,
+    LocalFoundation,
+    LocalFoundationArgs,
+    LocalPlatform,
+    LocalRedis,
+    LocalRedisArgs,
+    LocalStorage,
+    LocalStorageArgs,
+    ModelEndpoint,
+    ModelEndpointArgs,
+    Namespace,
+    NamespaceArgs,
+    RunnableImage,
+    Scaling,
+    Team,
+    TeamArgs,
+    Weights,
+)
+from components.foundation import Bucket, ClusterAccess, Database, Foundation, Redis, Registry
+from components.local.foundation import DataImages
+from components.local.identity import LocalIdentity
+from stacks import foundation as foundation_stack
+from stacks import platform as platform_stack
+from stacks.settings import LocalFoundationSettings, LocalPlatformSettings
+from tests.harness import Built, build
+
+DIGEST = "sha256:" + "a" * 64
+REGISTRY = "registry.example:5000"
+WEIGHTS = "s3://weights/gemma-3-270m-it/2026-11-03/"
+FOUNDATION_STACK = "organization/llm-platform/foundation.local"
+KUBECONFIG = json.dumps(
+    {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "lab", "cluster": {"server": "https://10.88.0.1:6443"}}],
+        "users": [{"name": "admin", "user": {"token": "canary-admin-token"}}],
+        "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "admin"}}],
+        "current-context": "lab",
+    }
+)
+CANARIES = {
+    "database": "canary-7f3a-database",
+    "redis": "canary-7f3a-redis",
+    "owner": "canary-7f3a-owner",
+    "reader": "canary-7f3a-reader",
+    "team": "canary-7f3a-team-key",
+}
+
+
+def image(name: str, digest: str = DIGEST) -> str:
+    return f"{REGISTRY}/{name}@{digest}"
+
+
+def known(value: str) -> pulumi.Output[str]:
+    return pulumi.Output.from_input(value)
+
+
+def secret(value: str) -> pulumi.Output[str]:
+    return pulumi.Output.secret(value)
+
+
+def bucket(who: str, *, read_only: bool) -> Bucket:
+    return Bucket(
+        name=known("weights"),
+        region=known("us-east-1"),
+        endpoint=known("http://objectstore.llm-platform-data.svc:7071"),
+        access_key=secret(f"{CANARIES[who]}-access"),
+        secret_key=secret(f"{CANARIES[who]}-secret"),
+        read_only=read_only,
+    )
+
+
+def foundation() -> Foundation:
+    return Foundation(
+        cluster=ClusterAccess(kubeconfig=secret(KUBECONFIG)),
+        namespace=known("llm-platform-data"),
+        database=Database(
+            host=known("postgres.llm-platform-data.svc"),
+            port=pulumi.Output.from_input(5432),
+            name=known("platform"),
+            user=known("platform"),
+            password=secret(CANARIES["database"]),
+        ),
+        redis=Redis(
+            host=known("redis.llm-platform-data.svc"),
+            port=pulumi.Output.from_input(6379),
+            password=secret(CANARIES["redis"]),
+        ),
+        bucket=bucket("owner", read_only=False),
+        bucket_reader=bucket("reader", read_only=True),
+        registry=Registry(prefix=known(REGISTRY)),
+        identity=LocalIdentity(),
+    )
+
+
+def platform(team: str = "demo") -> LocalPlatform:
+    return LocalPlatform(
+        team=team,
+        namespace=f"team-{team}",
+        services_image=image("services"),
+        gateway_url="http://gateway.llm-platform.svc",
+        weights=bucket("reader", read_only=True),
+        identity=LocalIdentity(),
+    )
+
+
+def llama_endpoint(**changes: Any) -> ModelEndpointArgs:
+    fields: dict[str, Any] = {
+        "platform": platform(),
+        "runtime": LlamaCpp(model="gemma-3-270m-it", image=image("llamacpp")),
+        "weights": Weights(WEIGHTS),
+        "type": EndpointType.STREAMING,
+        "scaling": Scaling(min_workers=2, per_worker=2),
+    }
+    return ModelEndpointArgs(**{**fields, **changes})
+
+
+def gpu_endpoint(**changes: Any) -> ModelEndpointArgs:
+    fields: dict[str, Any] = {
+        "platform": platform(),
+        "runtime": RunnableImage(
+            image=image("summarizer"), command=("/serve",), health_path="/up", env={"MODE": "fast"}
+        ),
+        "accelerator": Accelerator.L40S,
+    }
+    return ModelEndpointArgs(**{**fields, **changes})
+
+
+def data_images() -> DataImages:
+    return DataImages(
+        postgres=image("postgres"), redis=image("redis"), objectstore=image("objectstore")
+    )
+
+
+def foundation_settings(**changes: Any) -> LocalFoundationSettings:
+    return LocalFoundationSettings(**{"registry": REGISTRY, "images": data_images(), **changes})
+
+
+def platform_settings(**changes: Any) -> LocalPlatformSettings:
+    fields: dict[str, Any] = {
+        "images": {"services": image("services"), "llamacpp": image("llamacpp")},
+        "weights": {"gemma": WEIGHTS},
+    }
+    return LocalPlatformSettings(**{**fields, **changes})
+
+
+COMPONENTS: dict[str, Callable[[str], pulumi.ComponentResource]] = {
+    "GeneratedSecret": lambda name: GeneratedSecret(
+        name, GeneratedSecretArgs(namespace="apps", name="password")
+    ),
+    "Namespace": lambda name: Namespace(name, NamespaceArgs(name="apps", team="demo")),
+    "Team": lambda name: Team(
+        name,
+        TeamArgs(
+            name="demo",
+            gpus=2,
+            kubeconfig=secret(KUBECONFIG),
+            platform_namespace="llm-platform",
+            data_namespace="llm-platform-data",
+        ),
+    ),
+    "LocalDatabase": lambda name: LocalDatabase(
+        name, LocalDatabaseArgs(namespace="data", image=image("postgres"))
+    ),
+    "LocalRedis": lambda name: LocalRedis(
+        name, LocalRedisArgs(namespace="data", image=image("redis"))
+    ),
+    "LocalStorage": lambda name: LocalStorage(
+        name, LocalStorageArgs(namespace="data", image=image("objectstore"))
+    ),
+    "LocalFoundation": lambda name: LocalFoundation(
+        name,
+        LocalFoundationArgs(
+            kubeconfig=KUBECONFIG, registry=REGISTRY, images=data_images(), storage_class="fast"
+        ),
+    ),
+    "Gateway": lambda name: Gateway(
+        name,
+        GatewayArgs(
+            namespace="llm-platform",
+            image=image("services"),
+            foundation=foundation(),
+            team_keys={"demo": secret(CANARIES["team"])},
+            node_port=30080,
+        ),
+    ),
+    "Cacher": lambda name: Cacher(
+        name,
+        CacherArgs(
+            namespace="llm-platform",
+            image=image("services"),
+            foundation=foundation(),
+            team_namespaces={"demo": "team-demo"},
+        ),
+    ),
+    "ModelEndpoint": lambda name: ModelEndpoint(name, llama_endpoint()),
+}
+"""Every exported component, made in the way that most use it."""
+
+
+@cache
+def published_foundation() -> Built:
+    """Return the foundation stack with its usual settings; built once, for it is only read."""
+    return build_foundation()
+
+
+def build_foundation(*, preview: bool = False, **settings: Any) -> Built:
+    """Build the whole foundation stack."""
+
+    def program() -> None:
+        foundation_stack.build("local", foundation_settings(**settings), KUBECONFIG).publish()
+
+    return build(program, preview=preview, stack="foundation.local")
+
+
+def build_platform(
+    *,
+    preview: bool = False,
+    foundation_outputs: Mapping[str, Any] | None = None,
+    checked: bool = False,
+    **settings: Any,
+) -> Built:
+    """Build the whole platform stack on what the foundation stack publishes.
+
+    ``checked`` asks first whether the cluster answers, as the program does.
+    """
+    published = published_foundation()
+    outputs = published.exports if foundation_outputs is None else foundation_outputs
+
+    def program() -> None:
+        how = {} if checked else {"reachable": str}
+        platform_stack.deploy_with("local", platform_settings(**settings), **how).publish()
+
+    return build(
+        program,
+        preview=preview,
+        stack="platform.local",
+        foreign={FOUNDATION_STACK: outputs},
+        secrets=published.secret_exports,
+    )
