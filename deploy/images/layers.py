@@ -17,6 +17,7 @@ EPOCH = 1_767_225_600
 """2026-01-01: the time that every file in our images bears, so that equal inputs give equal bytes."""
 
 _CHUNK_BYTES = 1 << 20
+_SCRATCH = "scratch-"
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,32 @@ class LayerStore:
         """``folder`` is made when it isn't there."""
         self.folder = folder
 
-    def get(self, key: str, make: Callable[[BinaryIO], None]) -> Layer:
-        """Return the layer of ``key``; ``make`` writes its plain tar when it isn't there yet."""
+    def remove_unfinished(self) -> None:
+        """Remove what a killed run left; only one process at a time may make layers."""
+        for scratch in self.folder.glob(f"{_SCRATCH}*"):
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def scratch(self) -> tempfile.TemporaryDirectory[str]:
+        """A folder for the time of making something."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        return tempfile.TemporaryDirectory(dir=self.folder, prefix=_SCRATCH)
+
+    def get(self, key: str, make: Callable[[BinaryIO, Path], None]) -> Layer:
+        """Return the layer of ``key``; make it when it isn't there yet.
+
+        Args:
+            key: The hash of everything that goes in.
+            make: Writes the plain tar; it may use the folder for what it needs meanwhile.
+        """
         described = self.folder / f"{key}.json"
         if described.exists():
             facts = json.loads(described.read_text())
             return Layer(**{**facts, "path": Path(facts["path"])})
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self.folder) as scratch:
-            plain, packed = Path(scratch) / "layer.tar", Path(scratch) / "layer.tar.gz"
+        with self.scratch() as name:
+            scratch = Path(name)
+            plain, packed = scratch / "layer.tar", scratch / "layer.tar.gz"
             with plain.open("wb") as target:
-                make(target)
+                make(target, scratch)
             layer = Layer(
                 path=self.folder / f"{key}.tar.gz",
                 diff_id=_digest(plain),

@@ -2,7 +2,6 @@
 
 import platform
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,9 +59,9 @@ class Debian:
         key = key_of("debian", SUITE, *self.packages, code, workshop.refresh)
         log = workshop.logs / f"rootfs-{self.packages[0]}.log"
 
-        def make(out: BinaryIO) -> None:
+        def make(out: BinaryIO, scratch: Path) -> None:
             workshop.report(f"making a Debian root file system with {self.packages[0]}, about 90 s")
-            write_rootfs(out, self.packages, log)
+            write_rootfs(out, self.packages, scratch, log)
 
         return workshop.store.get(key, make)
 
@@ -76,20 +75,19 @@ class PythonPackages:
     def layer(self, workshop: Workshop) -> Layer:
         """Make it, or take it from the store."""
         key = key_of("python", IMAGE_PYTHON, self.requirements.read_bytes())
-        return workshop.store.get(key, lambda out: self._write(out, workshop))
+        return workshop.store.get(key, lambda out, scratch: self._write(out, scratch, workshop))
 
-    def _write(self, out: BinaryIO, workshop: Workshop) -> None:
-        with tempfile.TemporaryDirectory() as scratch:
-            site = Path(scratch) / "site"
-            install = [
-                *("uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes"),
-                *("--python-version", IMAGE_PYTHON, "--python-platform", _platform()),
-                *("--only-binary", ":all:", "--target", site, "--requirement", self.requirements),
-            ]
-            log = workshop.logs / f"packages-{self.requirements.stem}.log"
-            run_logged(f"installing {self.requirements.name}", install, log, workshop.report)
-            _compile(site, workshop)
-            write_tree(out, tree(site, _SITE_PACKAGES, bytecode=True))
+    def _write(self, out: BinaryIO, scratch: Path, workshop: Workshop) -> None:
+        site = scratch / "site"
+        install = [
+            *("uv", "pip", "install", "--quiet", "--no-deps", "--require-hashes"),
+            *("--python-version", IMAGE_PYTHON, "--python-platform", _platform()),
+            *("--only-binary", ":all:", "--target", site, "--requirement", self.requirements),
+        ]
+        log = workshop.logs / f"packages-{self.requirements.stem}.log"
+        run_logged(f"installing {self.requirements.name}", install, log, workshop.report)
+        _compile(site, workshop)
+        write_tree(out, tree(site, _SITE_PACKAGES, bytecode=True))
 
 
 @dataclass(frozen=True)
@@ -107,7 +105,7 @@ class Code:
             if source.is_dir():
                 files += tree(source, f"app/{name}")
         key = key_of("code", content_of(files))
-        return workshop.store.get(key, lambda out: write_tree(out, files))
+        return workshop.store.get(key, lambda out, _: write_tree(out, files))
 
 
 @dataclass(frozen=True)
@@ -120,7 +118,7 @@ class Overlay:
         """Make it, or take it from the store."""
         files = tree(Path(__file__).parent / "rootfs" / self.name, "")
         key = key_of("overlay", content_of(files))
-        return workshop.store.get(key, lambda out: write_tree(out, files))
+        return workshop.store.get(key, lambda out, _: write_tree(out, files))
 
 
 @dataclass(frozen=True)
@@ -133,7 +131,7 @@ class Program:
         """Make it, or take it from the store."""
         files = [(workshop.tool(self.name), self.name)]
         key = key_of("program", content_of(files))
-        return workshop.store.get(key, lambda out: write_tree(out, files))
+        return workshop.store.get(key, lambda out, _: write_tree(out, files))
 
 
 @dataclass(frozen=True)
@@ -185,6 +183,7 @@ def _platform() -> str:
 
 _PYTHON = Debian(("python3", "ca-certificates"))
 _SERVICES = REPOSITORY / "services"
+_PACKAGES = PythonPackages(_SERVICES / "requirements-services.txt")
 _PYTHON_ENV = {
     "PYTHONPATH": f"/app:/{_SITE_PACKAGES}",
     "PYTHONUNBUFFERED": "1",
@@ -195,13 +194,10 @@ _PYTHON_ENV = {
 _CODE = Code(("components/__init__.py", "components/domain", "services"))
 
 RECIPES: dict[str, Recipe] = {
-    "services": Recipe(
-        (_PYTHON, PythonPackages(_SERVICES / "requirements-services.txt"), _CODE),
-        _PYTHON_ENV,
-        "/app",
-    ),
+    "services": Recipe((_PYTHON, _PACKAGES, _CODE), _PYTHON_ENV, "/app"),
+    # The engine's packages lie on the services': most of both images is the same on a node.
     "llamacpp": Recipe(
-        (_PYTHON, PythonPackages(_SERVICES / "requirements-llamacpp.txt"), _CODE),
+        (_PYTHON, _PACKAGES, PythonPackages(_SERVICES / "requirements-llamacpp.txt"), _CODE),
         _PYTHON_ENV,
         "/app",
     ),

@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ def publish(name: str, recipe: Recipe, workshop: Workshop, registry: Registry) -
         )
     layers = [part.layer(workshop) for part in recipe.parts]
     repository = f"{registry.prefix}/{name}"
-    with tempfile.TemporaryDirectory(dir=workshop.store.folder) as scratch:
+    with workshop.store.scratch() as scratch:
         layout = Path(scratch)
         digest = _write_layout(layout, recipe, layers)
         verify = "false" if registry.insecure else "true"

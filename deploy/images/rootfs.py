@@ -16,6 +16,10 @@ SUITE = "bookworm"
 USER_ID = 65532
 """The user that every container of ours runs as."""
 
+# As root, mounts are made in a namespace that ends with the process: a killed run leaves none of
+# the machine's own /proc, /sys and /dev in a folder that somebody then deletes.
+_OWN_MOUNTS = ("unshare", "--mount", "--propagation", "private") if os.geteuid() == 0 else ()
+
 STEP = "making a root file system"
 
 # Package sources and lists stay out: the file system is never changed again, and the addresses of
@@ -30,8 +34,14 @@ _CUSTOMIZE = (
 )
 
 
-def write_rootfs(target: BinaryIO, packages: Sequence[str], log: Path) -> None:
+def write_rootfs(target: BinaryIO, packages: Sequence[str], scratch: Path, log: Path) -> None:
     """Write a root file system with ``packages`` as a tar.
+
+    Args:
+        target: Gets the tar.
+        packages: Debian packages, beside the essential ones.
+        scratch: A folder that may be deleted at any time that this doesn't run.
+        log: Gets what mmdebstrap prints.
 
     Raises:
         DeployError: mmdebstrap isn't there, or failed; the message names its log.
@@ -39,10 +49,12 @@ def write_rootfs(target: BinaryIO, packages: Sequence[str], log: Path) -> None:
     if shutil.which("mmdebstrap") is None:
         raise DeployError(STEP, "mmdebstrap isn't on PATH; on Debian: apt-get install mmdebstrap")
     command = [
+        *_OWN_MOUNTS,
         "mmdebstrap",
         "--variant=minbase",
         f"--include={','.join(packages)}",
         "--skip=output/dev",
+        "--dpkgopt=force-unsafe-io",  # a half-made file system is thrown away, not mended
         *(f"--customize-hook={hook}" for hook in _CUSTOMIZE),
         SUITE,
         "-",
@@ -55,7 +67,7 @@ def write_rootfs(target: BinaryIO, packages: Sequence[str], log: Path) -> None:
             stdin=subprocess.DEVNULL,
             stdout=target,
             stderr=errors,
-            env={**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH)},
+            env={**os.environ, "SOURCE_DATE_EPOCH": str(EPOCH), "TMPDIR": str(scratch)},
             check=False,
         )
     if done.returncode != 0:

@@ -55,7 +55,7 @@ def test_bytecode_of_a_run_never_gets_into_the_code_layer(tmp_path: Path) -> Non
 def test_a_layer_is_made_once(tmp_path: Path) -> None:
     store, made = LayerStore(tmp_path), []
 
-    def make(out: BinaryIO) -> None:
+    def make(out: BinaryIO, _: Path) -> None:
         made.append(1)
         write_tree(out, [])
 
@@ -67,13 +67,13 @@ def test_a_layer_is_made_once(tmp_path: Path) -> None:
 def test_a_layer_whose_making_failed_is_made_again(tmp_path: Path) -> None:
     store = LayerStore(tmp_path)
 
-    def broken(out: BinaryIO) -> None:
+    def broken(out: BinaryIO, _: Path) -> None:
         out.write(b"half")
         raise OSError("disk full")
 
     with pytest.raises(OSError, match="disk full"):
         store.get("k", broken)
-    layer = store.get("k", lambda out: write_tree(out, []))
+    layer = store.get("k", lambda out, _: write_tree(out, []))
     plain = gzip.decompress(layer.path.read_bytes())
     assert layer.diff_id == f"sha256:{hashlib.sha256(plain).hexdigest()}"
 

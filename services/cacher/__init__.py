@@ -1,0 +1,1 @@
+"""The cacher: turns what endpoints declare in the cluster into records that the gateway reads."""

@@ -1,0 +1,105 @@
+"""Reading registrations, and deciding which of them hold."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from components.domain import labels
+from components.domain.registration import Registration
+from services.core.kube import Object
+
+from .errors import Invalid, NameTaken, Unfit
+
+CONDITION = f"{labels.PREFIX}/condition"
+"""Annotation on a ConfigMap: why its registration isn't in force."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A valid registration, and where it stands."""
+
+    team: str
+    namespace: str
+    config_map: str
+    created: str
+    registration: Registration
+
+    @property
+    def age_order(self) -> tuple[str, str, str]:
+        """The older claim comes first; among equals any fixed order does."""
+        return self.created, self.namespace, self.config_map
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Which claims hold, and what is wrong with the other objects."""
+
+    holding: dict[str, Claim]
+    problems: dict[tuple[str, str], Unfit]
+
+
+def teams_of(namespaces: Iterable[Object]) -> dict[str, str]:
+    """Return the team of each namespace that has one."""
+    teams: dict[str, str] = {}
+    for item in namespaces:
+        team = (item["metadata"].get("labels") or {}).get(labels.TEAM)
+        if team:
+            teams[item["metadata"]["name"]] = team
+    return teams
+
+
+def judge(
+    config_maps: Iterable[Object], teams: Mapping[str, str], owners: Mapping[str, str]
+) -> Verdict:
+    """Decide over all registrations.
+
+    Args:
+        config_maps: the labelled ConfigMaps of the whole cluster; those outside of team
+            namespaces are nobody's, and left alone.
+        teams: the team of each team namespace.
+        owners: the namespace that each name belongs to now. It keeps the name while it claims it.
+    """
+    problems: dict[tuple[str, str], Unfit] = {}
+    claims: dict[str, list[Claim]] = {}
+    for item in config_maps:
+        namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
+        if namespace not in teams:
+            continue
+        try:
+            claim = _claim(item, teams[namespace])
+        except Unfit as problem:
+            problems[namespace, name] = problem
+        else:
+            claims.setdefault(claim.registration.name, []).append(claim)
+    holding: dict[str, Claim] = {}
+    for name, rivals in claims.items():
+        owner = owners.get(name)
+        first, *rest = sorted(rivals, key=lambda c: (c.namespace != owner, *c.age_order))
+        holding[name] = first
+        for rival in rest:
+            # Whose it is stays untold across namespaces: tenants don't learn of each other.
+            where = first.config_map if rival.namespace == first.namespace else "another namespace"
+            problems[rival.namespace, rival.config_map] = NameTaken(
+                f"the name {name!r} is already registered by {where}; choose another name"
+            )
+    return Verdict(holding, problems)
+
+
+def _claim(item: Object, team: str) -> Claim:
+    metadata = item["metadata"]
+    try:
+        registration = Registration.from_data(item.get("data") or {})
+    except KeyError as error:
+        raise Invalid(f"the ConfigMap has no key {error}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        field = ".".join(str(part) for part in first["loc"]) or "registration"
+        raise Invalid(f"{field}: {first['msg']}") from error
+    return Claim(
+        team=team,
+        namespace=metadata["namespace"],
+        config_map=metadata["name"],
+        created=metadata.get("creationTimestamp") or "",
+        registration=registration,
+    )

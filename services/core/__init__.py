@@ -1,0 +1,1 @@
+"""What at least two services need: settings, logs, keys, records, and the way of a request."""

@@ -1,0 +1,68 @@
+"""The tables, as SQLAlchemy sees them; Alembic's migrations in the gateway make them."""
+
+import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, DateTime, Identity, String, func
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 10
+
+_TIME = DateTime(timezone=True)
+
+
+class Record(DeclarativeBase):
+    """The base of all tables."""
+
+
+class ApiKey(Record):
+    """A key's hash and what the key may do; the key itself is nowhere."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(), primary_key=True)
+    prefix: Mapped[str] = mapped_column(String(16))
+    hash: Mapped[str] = mapped_column(String(64), unique=True)
+    team: Mapped[str] = mapped_column(String(63))
+    role: Mapped[str] = mapped_column(String(16))
+    declared: Mapped[bool] = mapped_column(Boolean, default=False)
+    created_at: Mapped[datetime.datetime] = mapped_column(_TIME, server_default=func.now())
+    expires_at: Mapped[datetime.datetime | None] = mapped_column(_TIME)
+    revoked_at: Mapped[datetime.datetime | None] = mapped_column(_TIME)
+
+
+class Endpoint(Record):
+    """An endpoint that the gateway routes to."""
+
+    __tablename__ = "endpoints"
+
+    name: Mapped[str] = mapped_column(String(63), primary_key=True)
+    team: Mapped[str] = mapped_column(String(63), index=True)
+    namespace: Mapped[str] = mapped_column(String(63))
+    registration: Mapped[dict[str, Any]] = mapped_column(JSONB)
+    status: Mapped[str] = mapped_column(String(16))
+    status_reason: Mapped[str] = mapped_column(default="")
+    source: Mapped[str] = mapped_column(String(16))
+    stack: Mapped[str] = mapped_column(default="")
+    created_at: Mapped[datetime.datetime] = mapped_column(_TIME, server_default=func.now())
+    updated_at: Mapped[datetime.datetime] = mapped_column(
+        _TIME, server_default=func.now(), onupdate=func.now()
+    )
+
+
+def database(url: str, *, pool_size: int = 5) -> AsyncEngine:
+    """Return an engine for a ``postgresql://`` URL; it connects at the first use.
+
+    Connections are tried before use, so that a restarted server costs a reconnect, not an error.
+    """
+    return create_async_engine(
+        make_url(url).set(drivername="postgresql+asyncpg"),
+        pool_size=pool_size,
+        pool_pre_ping=True,
+        pool_recycle=300,
+        connect_args={"timeout": CONNECT_SECONDS, "command_timeout": STATEMENT_SECONDS},
+    )

@@ -1,0 +1,64 @@
+"""Whether the model's server answers: asked again and again, since readiness follows it."""
+
+import asyncio
+
+import structlog
+
+from services.core.errors import UpstreamError
+from services.core.pool import Address, Pool
+from services.core.relay import request_head
+
+
+class ModelHealth:
+    """Polls the model's health route."""
+
+    def __init__(
+        self,
+        pool: Pool,
+        address: Address,
+        path: str,
+        log: structlog.typing.FilteringBoundLogger,
+        *,
+        timeout_seconds: float,
+        failures: int,
+    ) -> None:
+        self._pool = pool
+        self._address = address
+        self._path = path
+        self._log = log
+        self._timeout_seconds = timeout_seconds
+        self._allowed_failures = failures
+        self._failures = failures
+        self.healthy = False
+
+    async def run(self, every_seconds: float) -> None:
+        """Poll until cancelled."""
+        while True:
+            self._take(await self._ask())
+            await asyncio.sleep(every_seconds)
+
+    def _take(self, problem: str | None) -> None:
+        self._failures = 0 if problem is None else self._failures + 1
+        healthy = self._failures == 0 or (self.healthy and self._failures < self._allowed_failures)
+        if healthy != self.healthy:
+            self._log.info("the model is " + ("ready" if healthy else "not ready"), problem=problem)
+        self.healthy = healthy
+
+    async def _ask(self) -> str | None:
+        """Return None, or what is wrong."""
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                connection = await self._pool.acquire(self._address)
+                try:
+                    host = str(self._address).encode()
+                    head = request_head(b"GET", self._path.encode(), host, [], keep=False)
+                    connection.start(head, head_only=False)
+                    await connection.head()
+                    status = connection.status
+                finally:
+                    self._pool.release(self._address, connection)
+        except TimeoutError:
+            return f"no answer within {self._timeout_seconds:g} s"
+        except UpstreamError as error:
+            return str(error)
+        return None if 200 <= status < 300 else f"status {status}"

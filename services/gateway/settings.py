@@ -1,0 +1,44 @@
+"""The gateway's settings."""
+
+from pathlib import Path
+
+from services.core.settings import ServerSettings, ServiceSettings
+
+MEBIBYTE = 1024 * 1024
+
+
+class DatabaseSettings(ServiceSettings):
+    """What the migration needs."""
+
+    database_url: str
+    """``postgresql://user:password@host:port/name``."""
+    database_wait_seconds: float = 300
+    """How long the migration waits for Postgres to come up."""
+
+
+class GatewaySettings(ServerSettings):
+    """What the gateway needs."""
+
+    port: int = 8080
+    database_url: str
+    """``postgresql://user:password@host:port/name``."""
+    redis_url: str
+    """``redis://:password@host:port/0``."""
+    keys_dir: Path = Path("/etc/llm-platform/keys")
+    """A file for each declared key: its name is the team's, or ``admin``; its content the key."""
+    kubeconfig: str = ""
+    """Empty in a pod; a kubeconfig's path for development."""
+    refresh_seconds: float = 5
+    """How often keys and endpoints are loaded when no news comes."""
+    max_body_bytes: int = 32 * MEBIBYTE
+    """The largest request body."""
+    connect_seconds: float = 2
+    """How long a connection to a worker may take."""
+    keep_connections_seconds: float = 15
+    """How long an unused connection to a worker is kept."""
+    idle_timeout_seconds: float = 60
+    """How long a worker may be silent in mid-answer."""
+    max_tries: int = 3
+    """How many workers are tried while none has begun on the request."""
+    fastest_tokens_per_second: float = 500
+    """No engine is faster than this for one request: what can't end in time is refused at once."""

@@ -1,0 +1,1 @@
+"""The warmer: publishes weights, and brings them to where they are needed."""
