@@ -12,7 +12,6 @@ from lab.progress import Report
 from .errors import DeployError
 from .images import Registry
 
-
 STEP = "looking at the cluster"
 
 

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import shutil
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +21,11 @@ from .errors import DeployError
 from .paths import REPOSITORY
 
 PROJECT = "llm-platform"
+# A count at the end, such as "+ 48 created", or a failure; not the ticks in between.
+_NEWS = re.compile(r"^[-+~]{0,2} ?\d+ [a-z ]+$|\*\*.* failed")
+_UNREADY_POD = re.compile(r"\[Pod ([a-z0-9.-]+)/([a-z0-9.-]+)\]")
 _WAIT_FOR_OWNER_SECONDS = 1800
+_SHOWN_LINES = 40
 
 
 @dataclass(frozen=True)
@@ -121,7 +128,6 @@ class Engine:
     def _update(self, stack: str, verb: str, *flags: str) -> None:
         log = self.logs / f"{verb}-{stack}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
-        heartbeat = Heartbeat(self.report, f"pulumi {verb} {stack}")
         command = ["pulumi", verb, "--stack", stack, "--yes", *flags, "--non-interactive"]
         process = subprocess.Popen(
             [*command, "--color=never", "--suppress-outputs"],
@@ -133,16 +139,33 @@ class Engine:
             text=True,
             errors="replace",
         )
-        assert process.stdout is not None  # noqa: S101 - it's a pipe, see above
+        following = threading.Thread(target=self._follow, args=(process, stack, log))
+        following.start()
+        try:
+            process.wait()
+        except BaseException:
+            # The engine finishes what it is at and writes its state down; that is worth the wait.
+            process.send_signal(signal.SIGINT)
+            process.wait()
+            raise
+        finally:
+            following.join()
+        if process.returncode != 0:
+            raise DeployError(f"pulumi {verb} {stack}", _diagnostics(log.read_text()), log)
+
+    def _follow(self, process: subprocess.Popen[str], stack: str, log: Path) -> None:
+        """Copy what the engine prints to its log, and show what changes and what it waits for."""
+        assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
+        heartbeat = Heartbeat(self.report, stack)
         with log.open("w") as copy:
             for line in process.stdout:
                 copy.write(line)
                 copy.flush()
-                heartbeat.beat(line.strip())
-                if line.startswith("    ") and ("unchanged" in line or "created" in line):
-                    self.report(f"{stack}: {line.strip()}")
-        if process.wait() != 0:
-            raise DeployError(f"pulumi {verb} {stack}", _diagnostics(log.read_text()), log)
+                what = line.strip()
+                if _NEWS.search(what):
+                    self.report(f"{stack}: {what}")
+                elif what and not what.startswith("@"):
+                    heartbeat.beat(what)
 
     def _pulumi(self, title: str, *arguments: str) -> str:
         command = ["pulumi", "--cwd", REPOSITORY, "--non-interactive", "--color=never", *arguments]
@@ -196,6 +219,15 @@ def _start_of(pid: int) -> float | None:
 
 
 def _diagnostics(output: str) -> str:
-    """The part of the engine's output that says why; all its end when there is none."""
+    """Why the engine failed, in its own words, and where a pod that isn't ready says more."""
     _, found, diagnostics = output.partition("Diagnostics:\n")
-    return tail(diagnostics, 40) if found else tail(output)
+    lines = [
+        line
+        for line in (diagnostics if found else tail(output, _SHOWN_LINES)).splitlines()
+        if line.strip() and "warning: " not in line
+    ]
+    hints = [
+        f"Its log: kubectl logs --namespace {namespace} {pod} --all-containers"
+        for namespace, pod in dict.fromkeys(_UNREADY_POD.findall(diagnostics))
+    ]
+    return "\n".join([*lines[:_SHOWN_LINES], *hints])

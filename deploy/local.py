@@ -1,11 +1,12 @@
 """The environment ``local``, from nothing to an answer, and back."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lab import cluster as lab
 from lab import toolchain
-from lab.commands import alone
+from lab.commands import alone, write
 from lab.paths import LabPaths
 from lab.progress import Report
 
@@ -55,14 +56,13 @@ class Local:
         source = publish_demo(engine.outputs(FOUNDATION), self.paths, self.report)
         self.report("5/6 platform: gateway, cacher, endpoints")
         engine.select(PLATFORM)
-        known = engine.outputs(PLATFORM)
         engine.configure(PLATFORM, self._platform_settings(cluster, images, source))
         engine.up(PLATFORM)
         self.report("6/6 one question")
         outputs = engine.outputs(PLATFORM)
         gateway = Gateway(outputs["gateway_address"], outputs["admin_key"])
         answer = gateway.ask("gemma", QUESTION, self.report)
-        self._show(gateway, answer, new_key=known.get("admin_key") != outputs["admin_key"])
+        self._show(gateway, answer)
 
     def down(self) -> None:
         """Destroy both stacks, and the lab's cluster unless it is to stay."""
@@ -119,10 +119,13 @@ class Local:
             settings["llm-platform:gateway.address"] = f"http://{cluster.node_address}:30080"
         return settings
 
-    def _show(self, gateway: Gateway, answer: str, *, new_key: bool) -> None:
+    def _show(self, gateway: Gateway, answer: str) -> None:
         print(f"\n{QUESTION}\n{answer}\n\ngateway   {gateway.address}")
-        if new_key:
+        shown = session.backend(self.paths) / "key-shown"
+        fingerprint = hashlib.sha256(gateway.key.encode()).hexdigest()
+        if not shown.exists() or shown.read_text() != fingerprint:
             print(f"key       {gateway.key}   (shown this once)")
+            write(shown, fingerprint, 0o600)
         print(
             "\nAsk it yourself:\n"
             '  eval "$(make -s env)"   # puts pulumi, kubectl and the stacks\' state in reach\n'

@@ -29,7 +29,7 @@ def environment(paths: Paths) -> dict[str, str]:
     path = os.pathsep.join([str(REPOSITORY / ".venv/bin"), tools.pop("PATH", os.environ["PATH"])])
     own = {**tools, "PATH": path}
     if "PULUMI_BACKEND_URL" not in os.environ:
-        own["PULUMI_BACKEND_URL"] = f"file://{_backend(paths)}"
+        own["PULUMI_BACKEND_URL"] = f"file://{backend(paths)}"
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & set(os.environ):
         own["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(paths.passphrase)
     return own
@@ -39,7 +39,7 @@ def open_engine(paths: Paths, report: Report) -> Engine:
     """Make the CLI ready: the tool chain, the backend's folder, the passphrase; then log in."""
     toolchain.ensure(_PULUMI_TOOLS, report)
     paths.state.mkdir(parents=True, exist_ok=True, mode=0o700)
-    _backend(paths).mkdir(parents=True, exist_ok=True, mode=0o700)
+    backend(paths).mkdir(parents=True, exist_ok=True, mode=0o700)
     if not paths.passphrase.exists():
         write(paths.passphrase, secrets.token_urlsafe(32), 0o600)
     environ = {**os.environ, **environment(paths)}
@@ -48,5 +48,6 @@ def open_engine(paths: Paths, report: Report) -> Engine:
     return Engine(environ, paths.logs, paths.state / "backups", report)
 
 
-def _backend(paths: Paths) -> Path:
+def backend(paths: Paths) -> Path:
+    """The folder of the file backend that belongs to the chosen cluster."""
     return paths.pulumi if os.environ.get("CONTEXT") else LabPaths.of_this_user().state / "pulumi"

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 EPOCH = 1_767_225_600
-"""2026-01-01: the time that every file in our images bears, so that equal inputs give equal bytes."""
+"""2026-01-01, the time of every file in our images: equal inputs give equal bytes."""
 
 _CHUNK_BYTES = 1 << 20
 _SCRATCH = "scratch-"

@@ -155,7 +155,7 @@ def _compile(site: Path, workshop: Workshop) -> None:
 
     Left out where another Python runs than the image's: starting is a second slower then.
     """
-    if IMAGE_PYTHON != f"{sys.version_info.major}.{sys.version_info.minor}":
+    if f"{sys.version_info.major}.{sys.version_info.minor}" != IMAGE_PYTHON:
         return
     command = [
         *(
@@ -181,7 +181,8 @@ def _platform() -> str:
     return f"{platform.machine()}-manylinux_2_36"
 
 
-_PYTHON = Debian(("python3", "ca-certificates"))
+# One root file system for both, with what llama.cpp links: nodes hold it once.
+_PYTHON = Debian(("python3", "ca-certificates", "libgomp1"))
 _SERVICES = REPOSITORY / "services"
 _PACKAGES = PythonPackages(_SERVICES / "requirements-services.txt")
 _PYTHON_ENV = {

@@ -41,9 +41,7 @@ def test_an_app_team_adds_an_endpoint_and_removes_it(running: Running, tmp_path:
             "second",
             ModelEndpointArgs(
                 platform=LocalPlatform.read(STACK, team="demo"),
-                runtime=LlamaCpp(
-                    model="gemma-3-270m", image=first["image"], chat_template="plain"
-                ),
+                runtime=LlamaCpp(model="gemma-3-270m", image=first["image"], chat_template="plain"),
                 weights=Weights(first["weights"]),
                 type=EndpointType.SYNC,
                 resources=Resources(cpu="100m", memory="768Mi", disk="1Gi"),

@@ -20,7 +20,9 @@ HEALS_LIMIT_SECONDS = 300
 
 
 def children(pid: int) -> list[int]:
-    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, check=False)
+    done = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, check=False
+    )
     direct = [int(word) for word in done.stdout.split()]
     return direct + [below for child in direct for below in children(child)]
 
