@@ -33,7 +33,10 @@ _DEPLOYER_RULES: list[k8s.rbac.v1.PolicyRuleArgsDict] = [
     {"api_groups": [""], "resources": ["pods"], "verbs": [*_READ, "delete"]},
     {
         "api_groups": [""],
-        "resources": ["pods/log", "events", "endpoints", "resourcequotas"],
+        # Claims are none of an endpoint's, but the engine watches them while it waits for one.
+        "resources": [
+            *("pods/log", "events", "endpoints", "resourcequotas", "persistentvolumeclaims"),
+        ],
         "verbs": _READ,
     },
     {"api_groups": ["apps"], "resources": ["replicasets"], "verbs": _READ},

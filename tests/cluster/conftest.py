@@ -12,6 +12,7 @@ from typing import Any
 
 import openai
 import pytest
+from openai.types import Completion
 
 from deploy import session
 from deploy.engine import Engine
@@ -49,6 +50,17 @@ class Running:
             api_key=key or self.team_key,
             timeout=120,
             max_retries=0,
+        )
+
+    def long_stream(self, tokens: int) -> openai.Stream[Completion]:
+        """Open a stream that has exactly so many tokens: the engine may not end it earlier."""
+        return self.client().completions.create(
+            model="gemma",
+            prompt="One, two, three, four, five,",
+            max_tokens=tokens,
+            temperature=0,
+            stream=True,
+            extra_body={"ignore_eos": True},
         )
 
     def kubectl(self, *arguments: str) -> str:

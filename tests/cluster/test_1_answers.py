@@ -8,7 +8,6 @@ import pytest
 from .conftest import Running
 
 QUESTION = [{"role": "user", "content": "What is the capital of France? Answer in one sentence."}]
-LONG = [{"role": "user", "content": "Write a very long story about a lighthouse keeper."}]
 
 
 def test_the_model_answers(running: Running) -> None:
@@ -20,15 +19,18 @@ def test_the_model_answers(running: Running) -> None:
     assert reply.usage.completion_tokens > 0
 
 
-def test_it_streams_token_by_token_to_a_finish(running: Running) -> None:
+def test_it_streams_an_answer_to_its_finish(running: Running) -> None:
     stream = running.client().chat.completions.create(
         model="gemma", messages=QUESTION, max_tokens=40, temperature=0, stream=True
     )
-    chunks = list(stream)
-    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-    assert "Paris" in text
-    assert len(chunks) > 3
-    assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] in {"stop", "length"}
+    chunks = [chunk for chunk in stream if chunk.choices]
+    assert "Paris" in "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+    assert chunks[-1].choices[0].finish_reason in {"stop", "length"}
+
+
+def test_tokens_come_one_by_one(running: Running) -> None:
+    chunks = list(running.long_stream(tokens=20))
+    assert len([chunk for chunk in chunks if chunk.choices[0].text]) >= 15
 
 
 def test_plain_completions_work(running: Running) -> None:
@@ -60,7 +62,7 @@ def test_an_unknown_model_is_not_found(running: Running) -> None:
 def test_a_full_endpoint_says_when_to_come_back(running: Running) -> None:
     def ask(_: int) -> str:
         try:
-            running.client().chat.completions.create(model="gemma", messages=LONG, max_tokens=60)
+            list(running.long_stream(tokens=60))
         except openai.RateLimitError as full:
             assert int(full.response.headers["retry-after"]) >= 1
             assert full.body["type"]

@@ -21,7 +21,9 @@ def test_a_preview_after_up_shows_no_change(running: Running, stack: str) -> Non
 
 
 @pytest.mark.timeout(600)
-def test_an_app_team_adds_an_endpoint_and_removes_it(running: Running, tmp_path: Path) -> None:
+def test_an_app_team_adds_an_endpoint_and_removes_it(
+    running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The ten lines of the README, in a project of the team's own, by a stack reference."""
 
     def program() -> None:
@@ -49,6 +51,7 @@ def test_an_app_team_adds_an_endpoint_and_removes_it(running: Running, tmp_path:
             ),
         )
 
+    monkeypatch.setenv("PATH", running.engine.environ["PATH"])
     stack = automation.create_or_select_stack(
         "dev",
         project_name="search-team",
