@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,15 @@ class Running:
     address: str
     admin_key: str
     team_key: str
+    clients: dict[str, openai.OpenAI] = field(default_factory=dict)
 
     def client(self, key: str | None = None) -> openai.OpenAI:
-        return openai.OpenAI(
-            base_url=f"{self.address}/v1",
-            api_key=key or self.team_key,
-            timeout=120,
-            max_retries=0,
-        )
+        key = key or self.team_key
+        if key not in self.clients:
+            self.clients[key] = openai.OpenAI(
+                base_url=f"{self.address}/v1", api_key=key, timeout=120, max_retries=0
+            )
+        return self.clients[key]
 
     def long_stream(self, tokens: int) -> openai.Stream[Completion]:
         """Open a stream that has exactly so many tokens: the engine may not end it earlier."""
@@ -115,9 +116,12 @@ def running(
     paths = Paths.of_user()
     engine = session.open_engine(paths, print)
     outputs = engine.outputs(PLATFORM)
-    yield Running(
+    running = Running(
         engine, outputs["gateway_address"], outputs["admin_key"], outputs["team_demo_gateway_key"]
     )
+    yield running
+    for client in running.clients.values():
+        client.close()
     if machine_before and LabPaths.of_this_user().state.exists():
         with lines_shown():
             lab.down(print)

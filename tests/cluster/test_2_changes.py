@@ -53,7 +53,7 @@ def test_an_app_team_adds_an_endpoint_and_removes_it(
 
     monkeypatch.setenv("PATH", running.engine.environ["PATH"])
     stack = automation.create_or_select_stack(
-        "dev",
+        f"run-{tmp_path.parent.name}",
         project_name="search-team",
         program=program,
         opts=automation.LocalWorkspaceOptions(
@@ -69,6 +69,7 @@ def test_an_app_team_adds_an_endpoint_and_removes_it(
         assert sorted(m.id for m in running.client().models.list()) == ["gemma", "second"]
     finally:
         stack.destroy()
+        stack.workspace.remove_stack(stack.name)
     for kind in ("deployments", "services", "configmaps", "serviceaccounts", "pods", "pdb"):
         left = [o["metadata"]["name"] for o in running.objects(kind, TEAM_NAMESPACE, OURS)]
         assert left == [], f"{kind} are left"
