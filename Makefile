@@ -51,8 +51,18 @@ unit: .venv/ready
 	@pytest -q tests/unit tests/contract tests/golden
 
 .PHONY: test
-test: .venv/ready ## Every tier; the fast ones first
-	@$(PY) -m tests
+test: .venv/ready servers check ## Every tier; the fast ones first
+	@python3 -m lab toolchain
+	@eval "$$(python3 -m lab env)" && pytest -q tests/services tests/engine tests/cluster
+
+# Real servers for tests/services; Debian's packages, not started as services of the machine.
+.PHONY: servers
+servers:
+	@{ [ -x /usr/lib/postgresql/15/bin/initdb ] && command -v redis-server >/dev/null; } || { \
+	    echo "installing postgresql-15 and redis-server for the tests"; \
+	    [ $$(id -u) = 0 ] || { echo "please install them: apt-get install postgresql-15 redis-server" >&2; exit 1; }; \
+	    apt-get -qq update && RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -qq install -y \
+	    --no-install-recommends postgresql-15 redis-server >/dev/null; }
 
 .PHONY: soak
 soak: .venv/ready ## The long fault runs; their figures go to benchmarks/RESULTS.md

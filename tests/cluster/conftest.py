@@ -2,7 +2,6 @@
 
 import base64
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -141,7 +140,7 @@ def machine() -> dict[str, set[str]]:
         "mounts": {line.split()[1] for line in Path("/proc/mounts").read_text().splitlines()},
         "rules": {line for line in lines("iptables-save") if line.startswith(("-A", "-N"))},
         "forwarding": {Path("/proc/sys/net/ipv4/ip_forward").read_text().strip()},
-        "run": set(os.listdir("/run")),
+        "run": {str(path) for path in Path("/run").iterdir()},
         "processes": {
             line
             for line in lines("ps", "-eo", "args")

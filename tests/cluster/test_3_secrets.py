@@ -13,7 +13,7 @@ SHORTEST = 12
 
 
 def every_secret(running: Running) -> set[str]:
-    """Values of Secrets that are secret: keys and passwords, not the hosts and names beside them."""
+    """Keys and passwords that stand in Secrets, without the hosts and names beside them."""
     namespaces = ("llm-platform-data", NAMESPACE, TEAM_NAMESPACE)
     values = set().union(*(running.secret_values(namespace) for namespace in namespaces))
     public = {"llm-platform-data", "us-east-1", "platform"}

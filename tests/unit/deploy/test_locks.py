@@ -61,7 +61,7 @@ def test_the_lock_of_a_dead_process_goes_after_a_backup(
 
 def test_a_lock_made_on_another_machine_is_never_removed(engine: Engine, tmp_path: Path) -> None:
     lock = write_lock(tmp_path, ended_process(), "another-host", datetime.now(UTC))
-    with pytest.raises(DeployError, match="ada@another-host.*pulumi cancel"):
+    with pytest.raises(DeployError, match=r"ada@another-host.*pulumi cancel"):
         engine.heal(STACK)
     assert lock.exists()
 
