@@ -66,7 +66,8 @@ servers:
 
 .PHONY: soak
 soak: .venv/ready ## The long fault runs; their figures go to benchmarks/RESULTS.md
-	@pytest -q tests/soak --timeout 7200
+	@python3 -m lab toolchain
+	@eval "$$(python3 -m lab env)" && pytest -q -s -m soak tests/cluster
 
 .PHONY: golden
 golden: .venv/ready ## Write the rendered manifests anew, to be read as a diff

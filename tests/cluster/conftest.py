@@ -1,7 +1,10 @@
 """The platform as ``make up`` brings it up, on the lab's real cluster, once for all these tests."""
 
 import base64
+import contextlib
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -26,6 +29,22 @@ NAMESPACE, TEAM_NAMESPACE = "llm-platform", "team-demo"
 def make_up() -> subprocess.Popen[bytes]:
     """Start what ``make up`` runs, its lines going where the test run's go."""
     return subprocess.Popen([sys.executable, "-m", "deploy", "up"], cwd=REPOSITORY)
+
+
+def kill_tree(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process and all below it at once, as a power cut would."""
+    for pid in [process.pid, *_below(process.pid)]:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    process.wait()
+
+
+def _below(pid: int) -> list[int]:
+    done = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, check=False
+    )
+    direct = [int(word) for word in done.stdout.split()]
+    return direct + [deeper for child in direct for deeper in _below(child)]
 
 
 @pytest.fixture(scope="session")
@@ -110,7 +129,7 @@ def running(
 ) -> Iterator[Running]:
     """Bring the platform up; take down again what wasn't up before."""
     with lines_shown():
-        print(flush=True)  # noqa: T201 - the dots of the test run end their line here
+        print(flush=True)
         assert make_up().wait() == 0
     paths = Paths.of_user()
     engine = session.open_engine(paths, print)

@@ -1,8 +1,7 @@
 """A ``make up`` killed in the middle is healed by the next one; ``make down`` leaves nothing."""
 
-import os
-import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,17 +13,9 @@ from deploy.local import FOUNDATION, PLATFORM
 from deploy.paths import REPOSITORY
 from lab.paths import LabPaths
 
-from .conftest import Running, machine, make_up
+from .conftest import Running, kill_tree, machine, make_up
 
 HEALS_LIMIT_SECONDS = 300
-
-
-def children(pid: int) -> list[int]:
-    done = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, check=False
-    )
-    direct = [int(word) for word in done.stdout.split()]
-    return direct + [below for child in direct for below in children(child)]
 
 
 @pytest.mark.timeout(900)
@@ -43,9 +34,7 @@ def test_a_killed_up_is_healed_by_the_next(
             assert time.monotonic() < deadline, "the update never got to the middle"
             assert up.poll() is None, "the update ended before it could be killed"
             time.sleep(0.05)
-        for pid in [up.pid, *children(up.pid)]:
-            os.kill(pid, signal.SIGKILL)
-        up.wait()
+        kill_tree(up)
         assert any(locks.glob("*.json")), "the killed update left no lock"
         assert make_up().wait() == 0
     for stack in (FOUNDATION, PLATFORM):
@@ -61,7 +50,7 @@ def test_down_leaves_the_machine_as_it_was(
         pytest.skip("a platform was up before the tests; it stays")
     with lines_shown():
         down = subprocess.run(
-            [running.engine.environ.get("PYTHON", "python"), "-m", "deploy", "down"],
+            [sys.executable, "-m", "deploy", "down"],
             cwd=REPOSITORY,
             check=False,
         )
