@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from .kube.generated_secret import GeneratedSecret, GeneratedSecretArgs
     from .kube.namespace import Namespace, NamespaceArgs
     from .kube.team import Team, TeamArgs
+    from .local.cluster import load_kubeconfig
     from .local.database import LocalDatabase, LocalDatabaseArgs
-    from .local.foundation import LocalFoundation, LocalFoundationArgs
+    from .local.foundation import DataImages, LocalFoundation, LocalFoundationArgs, VolumeSizes
     from .local.platform import LocalPlatform
     from .local.redis import LocalRedis, LocalRedisArgs
     from .local.storage import LocalStorage, LocalStorageArgs
@@ -33,6 +34,7 @@ _HOMES = {
     "Cacher": ".serving.cacher",
     "CacherArgs": ".serving.cacher",
     "Contract": ".contracts",
+    "DataImages": ".local.foundation",
     "EndpointType": ".domain.registration",
     "Foundation": ".foundation",
     "FoundationContract": ".contracts",
@@ -63,7 +65,9 @@ _HOMES = {
     "Team": ".kube.team",
     "TeamArgs": ".kube.team",
     "TeamContract": ".contracts",
+    "VolumeSizes": ".local.foundation",
     "Weights": ".domain.weights",
+    "load_kubeconfig": ".local.cluster",
 }
 
 __all__ = [
@@ -72,6 +76,7 @@ __all__ = [
     "Cacher",
     "CacherArgs",
     "Contract",
+    "DataImages",
     "EndpointType",
     "Foundation",
     "FoundationContract",
@@ -102,7 +107,9 @@ __all__ = [
     "Team",
     "TeamArgs",
     "TeamContract",
+    "VolumeSizes",
     "Weights",
+    "load_kubeconfig",
 ]
 
 

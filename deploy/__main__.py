@@ -1,4 +1,4 @@
-"""``python -m deploy``: the commands behind ``make up``, ``down``, ``publish`` and ``env``."""
+"""``python -m deploy``: the commands behind ``make up``, ``down`` and ``env``."""
 
 import argparse
 import os

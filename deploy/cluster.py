@@ -13,6 +13,8 @@ from .errors import DeployError
 from .images import Registry
 
 STEP = "looking at the cluster"
+NODE_PORT = 30080
+"""The port that the gateway has on every node, unless a setting says another."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,20 @@ class Cluster:
         kubeconfig: File that reaches it.
         context: Which of the file's contexts.
         registry: Where images go that its nodes can pull.
-        node_address: An address of a node that this machine reaches, for NodePorts; empty when
-            only a port-forward will do.
+        node_address: A node's address that this machine reaches, for the gateway's port; empty
+            when that is the API server's host.
     """
 
     kubeconfig: Path
     context: str
     registry: Registry
     node_address: str = ""
+
+    def gateway_address(self) -> dict[str, str]:
+        """The setting that says how the gateway is reached, when it has to be said."""
+        if not self.node_address:
+            return {}
+        return {"llm-platform:gateway.address": f"http://{self.node_address}:{NODE_PORT}"}
 
 
 def choose(environ: Mapping[str, str], report: Report) -> Cluster:
@@ -96,5 +104,4 @@ def _lab(report: Report) -> Cluster:
         Path(info.kubeconfig),
         info.context,
         Registry(f"{info.registry}/llm-platform", insecure=True),
-        info.node_address,
     )

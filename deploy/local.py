@@ -1,6 +1,7 @@
 """The environment ``local``, from nothing to an answer, and back."""
 
 import hashlib
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -65,7 +66,7 @@ class Local:
         self._show(gateway, answer)
 
     def down(self) -> None:
-        """Destroy both stacks, and the lab's cluster unless it is to stay."""
+        """Destroy both stacks, and the lab's cluster when that was used."""
         with alone(self.paths.state / "up.lock", self.report, "waiting for another make up"):
             ours = not self.environ.get("CONTEXT")
             # A lab that doesn't answer takes all that is in it along, its stacks' state too.
@@ -107,17 +108,15 @@ class Local:
     def _platform_settings(
         self, cluster: Cluster, images: Mapping[str, str], weights: str
     ) -> dict[str, str]:
-        settings = {
+        return {
             **{
                 f"llm-platform:images.{name}": reference
                 for name, reference in images.items()
                 if name not in _DATA_IMAGES
             },
             "llm-platform:weights.gemma": weights,
+            **cluster.gateway_address(),
         }
-        if cluster.node_address:
-            settings["llm-platform:gateway.address"] = f"http://{cluster.node_address}:30080"
-        return settings
 
     def _show(self, gateway: Gateway, answer: str) -> None:
         print(f"\n{QUESTION}\n{answer}\n\ngateway   {gateway.address}")
@@ -126,9 +125,14 @@ class Local:
         if not shown.exists() or shown.read_text() != fingerprint:
             print(f"key       {gateway.key}   (shown this once)")
             write(shown, fingerprint, 0o600)
+        named = "".join(
+            f" {name}={shlex.quote(self.environ[name])}"
+            for name in ("KUBECONFIG", "CONTEXT")
+            if self.environ.get("CONTEXT") and self.environ.get(name)
+        )
         print(
             "\nAsk it yourself:\n"
-            '  eval "$(make -s env)"   # puts pulumi, kubectl and the stacks\' state in reach\n'
+            f'  eval "$(make -s env{named})"   # pulumi, kubectl and the state in reach\n'
             "  export LLM_PLATFORM_KEY=$(pulumi stack output admin_key --show-secrets "
             f"--stack {PLATFORM})\n"
             f"  {gateway.curl('gemma', QUESTION)}"

@@ -1,8 +1,9 @@
 """Where this machine keeps what outlives a checkout: caches that may go, state that may not."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from lab.paths import cache_dir, state_dir
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -22,11 +23,7 @@ class Paths:
     @classmethod
     def of_user(cls) -> "Paths":
         """The folders of the user that runs this."""
-        home = Path.home()
-        return cls(
-            cache=Path(os.environ.get("XDG_CACHE_HOME", home / ".cache")) / "llm-platform",
-            state=Path(os.environ.get("XDG_STATE_HOME", home / ".local/state")) / "llm-platform",
-        )
+        return cls(cache=cache_dir(), state=state_dir())
 
     @property
     def images(self) -> Path:

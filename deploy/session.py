@@ -28,6 +28,8 @@ def environment(paths: Paths) -> dict[str, str]:
     tools = lab.exports()
     path = os.pathsep.join([str(REPOSITORY / ".venv/bin"), tools.pop("PATH", os.environ["PATH"])])
     own = {**tools, "PATH": path}
+    if os.environ.get("CONTEXT") and os.environ.get("KUBECONFIG"):
+        own["KUBECONFIG"] = os.environ["KUBECONFIG"]
     if "PULUMI_BACKEND_URL" not in os.environ:
         own["PULUMI_BACKEND_URL"] = f"file://{backend(paths)}"
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & set(os.environ):

@@ -17,6 +17,11 @@ def cache_dir() -> Path:
     return _below("XDG_CACHE_HOME", ".cache")
 
 
+def state_dir() -> Path:
+    """The user's state: what can't be made again, such as Pulumi's and the lab's own."""
+    return _below("XDG_STATE_HOME", ".local/state")
+
+
 @dataclass(frozen=True)
 class LabPaths:
     """The lab's own folders.
@@ -33,7 +38,7 @@ class LabPaths:
     @classmethod
     def of_this_user(cls) -> "LabPaths":
         """Return the folders that `python -m lab` uses."""
-        return cls(state=_below("XDG_STATE_HOME", ".local/state") / "lab", run=Path("/run") / NAME)
+        return cls(state=state_dir() / "lab", run=Path("/run") / NAME)
 
     @property
     def lock(self) -> Path:

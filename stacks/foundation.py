@@ -1,4 +1,4 @@
-"""The foundation: what has to stand before images and weights are published."""
+"""The foundation: what has to stand before weights are published and workloads start."""
 
 import pulumi
 

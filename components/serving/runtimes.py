@@ -110,7 +110,7 @@ class LlamaCpp(Runtime):
         template = {"LLM_PLATFORM_CHAT_TEMPLATE": self.chat_template} if self.chat_template else {}
         return {
             **template,
-            "LLM_PLATFORM_MODEL_DIR": worker.weights_path,
+            "LLM_PLATFORM_WEIGHTS_DIR": worker.weights_path,
             "LLM_PLATFORM_MODEL_ALIAS": worker.endpoint,
             "LLM_PLATFORM_CONTEXT_LENGTH": str(self.context_length),
             "LLM_PLATFORM_PARALLEL": str(worker.max_concurrency),
@@ -151,4 +151,4 @@ class RunnableImage(Runtime):
 
     def environment(self, worker: Worker) -> Mapping[str, In[str]]:
         """Its own, and where the weights are."""
-        return {"LLM_PLATFORM_MODEL_DIR": worker.weights_path, **self.env}
+        return {"LLM_PLATFORM_WEIGHTS_DIR": worker.weights_path, **self.env}

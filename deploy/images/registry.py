@@ -3,19 +3,18 @@
 import hashlib
 import json
 import os
-import platform
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from lab.commands import run
+from lab.oci import architecture
 
 from ..errors import DeployError
 from .layers import EPOCH, Layer
 from .recipes import Recipe, Workshop
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _OCI = "application/vnd.oci.image"
 _CREATED = "2026-01-01T00:00:00Z"
 assert EPOCH == 1_767_225_600  # noqa: S101 - the same moment as _CREATED
@@ -97,7 +96,7 @@ def _write_layout(layout: Path, recipe: Recipe, layers: list[Layer]) -> str:
 
 def _configuration(recipe: Recipe, layers: list[Layer]) -> dict[str, Any]:
     return {
-        "architecture": _ARCHITECTURES[platform.machine()],
+        "architecture": architecture(),
         "os": "linux",
         "created": _CREATED,
         "config": {

@@ -1,16 +1,9 @@
-"""API keys: how they look, and the only form in which they are kept."""
+"""API keys: the only form in which they are kept, and how much of one may be shown."""
 
 import hashlib
-import secrets
 
-PREFIX = "llmp_"
 SHOWN_CHARACTERS = 10
 """How much of a key a person may see, to tell two keys apart."""
-
-
-def new_key() -> str:
-    """Make a key of 256 random bits."""
-    return PREFIX + secrets.token_urlsafe(32)
 
 
 def key_hash(key: bytes) -> str:

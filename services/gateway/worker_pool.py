@@ -60,10 +60,6 @@ class Workers:
             best.last_used = self._turn  # among equals the one that waited longest
         return best
 
-    def ready_count(self, target: Target) -> int:
-        """Return how many workers take requests."""
-        return len(self._ready.get(target, ()))
-
     async def follow(self, source: ObjectSource) -> None:
         """Follow the slices until cancelled."""
         async for objects in source.snapshots():

@@ -34,7 +34,7 @@ _PLAIN_STOP = "\nQuestion:"
 class LlamaCppSettings(ServiceSettings):
     """What the engine is started with."""
 
-    model_dir: Path = Path("/weights")
+    weights_dir: Path = Path("/weights")
     """The directory with the one ``.gguf`` file."""
     model_alias: str
     """The name that clients call the model by."""
@@ -108,7 +108,7 @@ def start(settings: LlamaCppSettings, model: Path) -> object:
 def serve(settings: LlamaCppSettings, log: structlog.typing.FilteringBoundLogger) -> int:
     """Load and serve in this process, until it is killed; return only when that fails."""
     try:
-        model = find_model(settings.model_dir)
+        model = find_model(settings.weights_dir)
         log.info("loading", model=model.name, alias=settings.model_alias)
         server = start(settings, model)
     except (NoModel, EngineFailed) as error:

@@ -47,7 +47,7 @@ def test_the_models_are_those_that_the_key_may_call(running: Running) -> None:
 
 def test_a_wrong_key_is_refused(running: Running) -> None:
     with pytest.raises(openai.AuthenticationError) as refused:
-        running.client("llmp_nobody").models.list()
+        running.client("lp-nobody").models.list()
     assert refused.value.status_code == 401
     assert refused.value.code == "invalid_api_key"
 

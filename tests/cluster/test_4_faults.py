@@ -1,5 +1,6 @@
 """Pods killed one after the other under load: everything comes back, nothing hangs or is lost."""
 
+import hashlib
 import json
 import threading
 import time
@@ -108,12 +109,29 @@ def ready_pods(running: Running, namespace: str, selector: str) -> set[str]:
     }
 
 
+# The database first and the gateway last: what the gateway knows then comes from the database.
 VICTIMS = {
-    "gateway": (NAMESPACE, "app.kubernetes.io/name=gateway", CLEAN | {"cut off"}),
-    "model": (TEAM_NAMESPACE, "llm-platform/endpoint=gemma", CLEAN),
     "postgres": ("llm-platform-data", "app.kubernetes.io/name=postgres", {"answered", "429"}),
     "redis": ("llm-platform-data", "app.kubernetes.io/name=redis", {"answered", "429"}),
+    "model": (TEAM_NAMESPACE, "llm-platform/endpoint=gemma", CLEAN),
+    "gateway": (NAMESPACE, "app.kubernetes.io/name=gateway", CLEAN | {"cut off"}),
 }
+
+
+def in_database(running: Running, program: str) -> str:
+    """Run one of Postgres' own programs beside the server and return what it prints."""
+    return running.kubectl(
+        *("exec", "--namespace", "llm-platform-data", "postgres-0", "--", "/bin/sh", "-c"),
+        'PGPASSWORD="$(cat $POSTGRES_PASSWORD_FILE)" PGHOST=127.0.0.1 PGUSER=platform '
+        f"PGDATABASE=platform /usr/lib/postgresql/15/bin/{program}",
+    )
+
+
+def rows(running: Running) -> list[str]:
+    """Identity and time of birth of every key and endpoint: a table made anew has others."""
+    keys = "-c 'select hash, created_at from api_keys'"
+    endpoints = "-c 'select name, created_at from endpoints'"
+    return sorted(in_database(running, f"psql -At {keys} {endpoints}").splitlines())
 
 
 @pytest.mark.timeout(600)
@@ -122,7 +140,7 @@ def test_a_killed_pod_comes_back_and_no_request_hangs(running: Running, victim: 
     namespace, selector, allowed = VICTIMS[victim]
     before = ready_pods(running, namespace, selector)
     assert before, f"no ready pod of {victim}"
-    models = sorted(model.id for model in running.client().models.list())
+    models, known = sorted(model.id for model in running.client().models.list()), rows(running)
     with Load(running).applied() as load:
         until(lambda: load.outcomes["answered"] >= 3, "the first answers")
         running.kubectl(
@@ -135,7 +153,7 @@ def test_a_killed_pod_comes_back_and_no_request_hangs(running: Running, victim: 
         )
         until(lambda: answers(running), "an answer afterwards")
     assert set(load.outcomes) <= allowed, load.outcomes
-    # Keys and records are still there, in the database and for a gateway that starts anew.
+    assert rows(running) == known
     assert sorted(model.id for model in running.client().models.list()) == models
 
 
@@ -154,14 +172,11 @@ def test_a_terminated_worker_finishes_its_open_stream(running: Running) -> None:
 
 
 def test_database_keeps_only_hashes_of_keys(running: Running) -> None:
-    dump = running.kubectl(
-        *("exec", "--namespace", "llm-platform-data", "postgres-0", "--", "/bin/sh", "-c"),
-        'PGPASSWORD="$(cat $POSTGRES_PASSWORD_FILE)" '
-        "/usr/lib/postgresql/15/bin/pg_dump -h 127.0.0.1 -U platform platform",
-    )
+    dump = in_database(running, "pg_dump")
     assert "api_keys" in dump
     for key in (running.admin_key, running.team_key):
         assert key not in dump
+        assert hashlib.sha256(key.encode()).hexdigest() in dump
 
 
 def test_metrics_of_a_worker_are_served(running: Running) -> None:

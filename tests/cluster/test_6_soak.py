@@ -1,4 +1,4 @@
-"""Long fault runs, outside CI: ``make soak``; their figures are kept in benchmarks/RESULTS.md."""
+"""Long fault runs, outside CI: ``make soak``; their figures go to benchmarks/RESULTS.md."""
 
 import json
 import os
@@ -36,7 +36,7 @@ def test_up_killed_at_random_moments_always_converges(running: Running) -> None:
     print(json.dumps({"killed_ups": ROUNDS, "converged": len(moments), "at_seconds": moments}))
 
 
-def test_pods_killed_by_the_dozen_lose_no_request(running: Running) -> None:
+def test_pods_killed_by_the_dozen_hang_no_request(running: Running) -> None:
     dice, kills = random.Random(7), Counter[str]()  # noqa: S311
     with Load(running, clients=4).applied() as load:
         for _ in range(ROUNDS):

@@ -21,9 +21,9 @@ from service_harness import (
 WORKERS = "llm_platform_gateway_ready_workers"
 
 KEYS = {
-    "admin": "llmp_admin-key-that-is-long-enough-to-be-one",
-    "red": "llmp_red-key-that-is-long-enough-to-be-one-canary",
-    "blue": "llmp_blue-key-that-is-long-enough-to-be-one",
+    "admin": "lp-admin-key-that-is-long-enough-to-be-one",
+    "red": "lp-red-key-that-is-long-enough-to-be-one-canary",
+    "blue": "lp-blue-key-that-is-long-enough-to-be-one",
 }
 
 

@@ -377,10 +377,10 @@ async def test_a_cut_watch_goes_on_from_where_it_was(platform: Platform) -> None
 
 
 async def test_a_revoked_and_an_expired_key_are_refused(platform: Platform) -> None:
-    key = "llmp_a-key-to-be-revoked-that-is-long-enough"
+    key = "lp-a-key-to-be-revoked-that-is-long-enough"
     digest = hashlib.sha256(key.encode()).hexdigest()
     columns = "prefix, hash, team, role, declared"
-    insert = f"INSERT INTO api_keys ({columns}) VALUES ('llmp_a', '{digest}', 'red', 'team', false)"
+    insert = f"INSERT INTO api_keys ({columns}) VALUES ('lp-a', '{digest}', 'red', 'team', false)"
     platform.postgres.sql(insert, platform.database)
 
     async def status() -> int:
@@ -409,7 +409,7 @@ async def test_a_revoked_and_an_expired_key_are_refused(platform: Platform) -> N
 
 
 async def test_declared_keys_are_hashed_and_follow_their_files(platform: Platform) -> None:
-    old, new = KEYS["blue"], "llmp_a-new-key-for-blue-that-is-long-enough"
+    old, new = KEYS["blue"], "lp-a-new-key-for-blue-that-is-long-enough"
     assert (await platform.post(team="blue", model="none")).status == 404
     (platform.keys_dir / "blue").write_text(new + "\n")
     try:

@@ -28,7 +28,7 @@ def test_no_model_or_two_are_told_by_name(tmp_path: Path, names: list[str]) -> N
 
 def test_the_process_ends_with_an_error_when_it_cannot_start(tmp_path: Path) -> None:
     async def run() -> Service:
-        env = {"MODEL_DIR": str(tmp_path), "MODEL_ALIAS": "m"}
+        env = {"WEIGHTS_DIR": str(tmp_path), "MODEL_ALIAS": "m"}
         service = await Service("services.runtimes.llamacpp", env).start()
         assert await service.wait() == 1
         return service

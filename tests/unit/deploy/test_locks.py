@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -84,8 +85,14 @@ def test_a_living_owner_is_waited_for(engine: Engine, tmp_path: Path) -> None:
     )
     assert Owner.read(lock) is not None
     assert Owner.read(lock).may_live()  # type: ignore[union-attr]
+    healing = threading.Thread(target=engine.heal, args=(STACK,))
+    healing.start()
+    healing.join(1)
+    assert healing.is_alive()
+    assert lock.exists()
     owner.communicate(b"\n")
-    engine.heal(STACK)
+    healing.join(20)
+    assert not healing.is_alive()
     assert not lock.exists()
 
 

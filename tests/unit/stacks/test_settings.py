@@ -127,10 +127,17 @@ def test_a_wrong_endpoint_stops_the_program_before_anything_is_registered(
         return {"gemma": samples.llama_endpoint(gpus=1)}
 
     monkeypatch.setattr(platform, "endpoints", wrong)
-    built = build(lambda: None)
+    registered: list[Any] = []
+
+    def program() -> None:
+        try:
+            platform.deploy_with("local", samples.platform_settings(), reachable=str)
+        finally:
+            registered.append(pulumi.runtime.settings.get_monitor().get_registered_resources())
+
     with pytest.raises(ValidationError, match="say which GPU"):
-        built = samples.build_platform()
-    assert built.resources == []
+        build(program, stack="platform.local")
+    assert registered == [{}]
 
 
 def test_the_demo_endpoint_stands_once_its_weights_are_published() -> None:
