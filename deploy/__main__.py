@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 
-from lab.errors import LabError
+from lab.errors import StepError
 from lab.progress import to_terminal
 
 from . import session
@@ -30,7 +30,7 @@ def main() -> int:
         else:
             environment = Local(paths, os.environ, report)
             environment.up() if arguments.command == "up" else environment.down()
-    except LabError as error:
+    except StepError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -1,12 +1,14 @@
 """Which cluster an environment is brought up on: the lab's, or one that the user names."""
 
+import hashlib
+import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lab.commands import run
-from lab.errors import LabError
+from lab.errors import StepError
 from lab.progress import Report
 
 from .errors import DeployError
@@ -57,8 +59,48 @@ def choose(environ: Mapping[str, str], report: Report) -> Cluster:
     return _named(environ)
 
 
+def fingerprint(kubeconfig: str) -> str:
+    """Tell clusters apart by the server and authority that a flat kubeconfig (JSON) names first."""
+    entry = json.loads(kubeconfig)["clusters"][0]["cluster"]
+    facts = [entry["server"], entry.get("certificate-authority-data", "")]
+    return hashlib.sha256("\n".join(facts).encode()).hexdigest()[:16]
+
+
+def named_fingerprint(environ: Mapping[str, str]) -> str:
+    """The same of the cluster that CONTEXT names."""
+    view = ["config", "view", "--minify", "--flatten", "--raw", "--output", "json"]
+    kubeconfig = _kubeconfig(environ)
+    command = ["kubectl", "--kubeconfig", kubeconfig, "--context", environ["CONTEXT"], *view]
+    return fingerprint(run(STEP, command))
+
+
+def require_same(deployed: str, cluster: Cluster) -> None:
+    """Refuse to move a stack to another cluster: the engine would delete all of it on the first.
+
+    Args:
+        deployed: The kubeconfig that the stack was deployed with; empty for a new stack.
+        cluster: Where it is to be deployed now.
+
+    Raises:
+        DeployError: they aren't the same cluster.
+    """
+    wanted = {"KUBECONFIG": str(cluster.kubeconfig), "CONTEXT": cluster.context}
+    if deployed and fingerprint(deployed) != named_fingerprint(wanted):
+        server = json.loads(deployed)["clusters"][0]["cluster"]["server"]
+        raise DeployError(
+            STEP,
+            f"this backend's stacks run on {server}, which isn't the cluster of "
+            f"{cluster.context!r}: an update would delete them there. Nothing was changed. Use "
+            "another PULUMI_BACKEND_URL, or `make down` with the first cluster's CONTEXT before",
+        )
+
+
+def _kubeconfig(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("KUBECONFIG") or Path.home() / ".kube/config").expanduser()
+
+
 def _named(environ: Mapping[str, str]) -> Cluster:
-    kubeconfig = Path(environ.get("KUBECONFIG") or Path.home() / ".kube/config").expanduser()
+    kubeconfig = _kubeconfig(environ)
     context = environ["CONTEXT"]
     if not kubeconfig.is_file():
         raise DeployError(STEP, f"KUBECONFIG: there is no file {kubeconfig}")
@@ -82,7 +124,7 @@ def _named(environ: Mapping[str, str]) -> Cluster:
                 *("--request-timeout=10s", "get", "--raw", "/readyz"),
             ],
         )
-    except LabError as error:
+    except StepError as error:
         raise DeployError(
             STEP,
             f"cluster unreachable: context {context!r} of {kubeconfig}. Nothing was changed.\n"

@@ -138,6 +138,9 @@ class Engine:
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            # A terminal's Ctrl-C reaches all of its foreground group; a second signal makes the
+            # engine drop what it is at. So it gets a group of its own, and its one signal from us.
+            process_group=0,
         )
         following = threading.Thread(target=self._follow, args=(process, stack, log))
         following.start()

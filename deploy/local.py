@@ -13,7 +13,7 @@ from lab.progress import Report
 
 from . import session
 from .ask import QUESTION, Gateway
-from .cluster import Cluster, choose
+from .cluster import Cluster, choose, require_same
 from .images import RECIPES, publish
 from .images.layers import LayerStore
 from .images.recipes import Workshop
@@ -51,6 +51,7 @@ class Local:
         images = self.publish_images(cluster)
         self.report("3/6 foundation: Postgres, Redis, object store")
         engine.select(FOUNDATION)
+        require_same(engine.outputs(FOUNDATION).get("kubeconfig", ""), cluster)
         engine.configure(FOUNDATION, self._foundation_settings(cluster, images))
         engine.up(FOUNDATION)
         self.report("4/6 weights")

@@ -37,7 +37,7 @@ class Paths:
 
     @property
     def pulumi(self) -> Path:
-        """The file backend for a cluster of the user's; the lab's lies with its cluster."""
+        """File backends, one for each cluster of the user's; the lab's lies with its cluster."""
         return self.state / "pulumi"
 
     @property

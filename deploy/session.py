@@ -14,6 +14,7 @@ from lab.commands import write
 from lab.paths import LabPaths
 from lab.progress import Report
 
+from .cluster import named_fingerprint
 from .engine import Engine
 from .paths import REPOSITORY, Paths
 
@@ -51,5 +52,7 @@ def open_engine(paths: Paths, report: Report) -> Engine:
 
 
 def backend(paths: Paths) -> Path:
-    """The folder of the file backend that belongs to the chosen cluster."""
-    return paths.pulumi if os.environ.get("CONTEXT") else LabPaths.of_this_user().state / "pulumi"
+    """The folder of the file backend that belongs to the chosen cluster, and to no other."""
+    if os.environ.get("CONTEXT"):
+        return paths.pulumi / named_fingerprint(os.environ)
+    return LabPaths.of_this_user().state / "pulumi"

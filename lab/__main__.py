@@ -5,7 +5,7 @@ import shlex
 import sys
 
 from . import cluster, toolchain
-from .errors import LabError
+from .errors import StepError
 from .progress import to_terminal
 
 
@@ -23,7 +23,7 @@ def main() -> int:
     arguments = parser.parse_args()
     try:
         return _COMMANDS[arguments.command](arguments)
-    except LabError as error:
+    except StepError as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -24,7 +24,7 @@ from . import (
 from .commands import alone, tail, write
 from .components import Binaries, Part
 from .containerd import REGISTRY
-from .errors import LabError
+from .errors import StepError
 from .kube_api import SERVER, KubeApi
 from .paths import LabPaths
 from .processes import wait_until
@@ -86,7 +86,7 @@ def up(report: Report) -> LabInfo:
         report: Takes lines of progress.
 
     Raises:
-        LabError: A step failed; it says which, why, and where the log is.
+        StepError: A step failed; it says which, why, and where the log is.
     """
     paths = LabPaths.of_this_user()
     _require_root("starting the lab")
@@ -161,7 +161,7 @@ def is_healthy(paths: LabPaths) -> bool:
 
 def _require_root(step: str) -> None:
     if os.geteuid() != 0:
-        raise LabError(step, "a node needs root; or use a cluster of your own, by its kubeconfig")
+        raise StepError(step, "a node needs root; or use a cluster of your own, by its kubeconfig")
 
 
 def _parts(paths: LabPaths) -> dict[str, Part]:
@@ -234,6 +234,8 @@ class _Starter:
             host.end_pods(self._paths)
 
     def _prepare_machine(self) -> None:
+        if not self._paths.host_record.exists():
+            host.HostRecord.now().require_no_cluster()
         self._paths.state.mkdir(parents=True, exist_ok=True)
         self._paths.state.chmod(0o711)
         host.HostRecord.ensure(self._paths.host_record)
@@ -270,10 +272,10 @@ class _Starter:
         while not wait_until(condition, 1):
             heartbeat.beat()
             if process.pid is None:
-                raise LabError(step, f"{name} ended:\n{_end_of(process.log)}", process.log)
+                raise StepError(step, f"{name} ended:\n{_end_of(process.log)}", process.log)
             if time.monotonic() > deadline:
                 reason = f"not after {seconds:.0f} s; the log ends so:\n{_end_of(process.log)}"
-                raise LabError(step, reason, process.log)
+                raise StepError(step, reason, process.log)
 
     def _push_images(self) -> tuple[str, str]:
         return self._push_image("pause"), self._push_image("coredns")

@@ -9,7 +9,7 @@ from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import IO
 
-from .errors import LabError
+from .errors import StepError
 from .progress import Heartbeat, Report
 
 SHOWN_LINES = 15
@@ -18,7 +18,7 @@ SHOWN_LINES = 15
 def run(
     step: str, argv: Sequence[str | Path], *, stdin: str = "", env: Mapping[str, str] | None = None
 ) -> str:
-    """Run a short program and return what it printed; raise `LabError` when it fails.
+    """Run a short program and return what it printed; raise `StepError` when it fails.
 
     Args:
         step: What this does, in words, for the error.
@@ -36,9 +36,9 @@ def run(
             check=False,
         )
     except OSError as error:
-        raise LabError(step, f"cannot run {argv[0]}: {error.strerror}") from error
+        raise StepError(step, f"cannot run {argv[0]}: {error.strerror}") from error
     if done.returncode != 0:
-        raise LabError(step, tail(done.stderr or done.stdout) or f"exit code {done.returncode}")
+        raise StepError(step, tail(done.stderr or done.stdout) or f"exit code {done.returncode}")
     return done.stdout
 
 
@@ -93,7 +93,7 @@ def run_logged(
                 heartbeat.beat(_state_of(log))
     if process.returncode != 0:
         reason = tail(log.read_text(errors="replace"))
-        raise LabError(step, f"{reason}\n  exit code {process.returncode}", log)
+        raise StepError(step, f"{reason}\n  exit code {process.returncode}", log)
 
 
 def _state_of(log: Path) -> str:

@@ -1,9 +1,9 @@
-"""What can go wrong in the lab, said in a way that tells what to do."""
+"""What can go wrong in a step, said in a way that tells what to do."""
 
 from pathlib import Path
 
 
-class LabError(Exception):
+class StepError(Exception):
     """A step failed for good.
 
     Args:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from . import network
 from .commands import run_quietly, write
-from .errors import LabError
+from .errors import StepError
 from .paths import LabPaths
 from .processes import command_lines, current_identity, kill, shims_of
 
@@ -58,6 +58,22 @@ class HostRecord:
         """Look at the machine."""
         places = [place for place in _FIXED_PLACES if Path(place).exists()]
         return cls(network.read_sysctls(), network.read_chains(), places)
+
+    def require_no_cluster(self) -> None:
+        """Check that no kube-proxy or kubelet has written its rules here.
+
+        Raises:
+            StepError: One has.
+        """
+        theirs = [name for names in self.chains.values() for name in names if "/KUBE-" in name]
+        if theirs:
+            reason = (
+                f"this machine is a node of another Kubernetes ({theirs[0]} is among its firewall "
+                "rules), which the lab would disturb; use that cluster: "
+                "make up KUBECONFIG=… CONTEXT=… REGISTRY=… (or, when it is gone for good, remove "
+                "its rules: a reboot does)"
+            )
+            raise StepError("starting the lab", reason)
 
     @classmethod
     def ensure(cls, path: Path) -> "HostRecord":
@@ -205,7 +221,7 @@ def _remove_tree(folder: Path) -> None:
     """Remove a folder, but never what is mounted in it: that may be somebody's data."""
     if mounted := mounts_below(Path("/proc/self/mounts").read_text(), [folder]):
         reason = f"{mounted[0]} can't be unmounted; see what uses it (fuser -vm), then repeat"
-        raise LabError(f"removing {folder}", reason)
+        raise StepError(f"removing {folder}", reason)
     shutil.rmtree(folder, ignore_errors=True)
 
 

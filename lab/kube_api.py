@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from . import network
-from .errors import LabError
+from .errors import StepError
 
 PORT = 6443
 SERVER = f"https://{network.NODE_ADDRESS}:{PORT}"
@@ -57,9 +57,9 @@ class KubeApi:
         try:
             status, answer = self._call("PATCH", path, json.dumps(body), {"Content-Type": kind})
         except (OSError, HTTPException) as error:
-            raise LabError(step, f"the API server doesn't answer: {error}") from error
+            raise StepError(step, f"the API server doesn't answer: {error}") from error
         if status >= 300:
-            raise LabError(step, f"the API server says {status}: {answer[:1000]}")
+            raise StepError(step, f"the API server says {status}: {answer[:1000]}")
 
     def _call(
         self, method: str, path: str, body: str | None, headers: Mapping[str, str]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from . import counters
 from .commands import run, run_quietly
-from .errors import LabError
+from .errors import StepError
 
 BRIDGE = "llm-lab0"
 # Fixed, so that the bridge doesn't change its address with the first pod's.
@@ -64,7 +64,7 @@ def ensure() -> None:
     """Make the bridge, the routes, the kernel settings and the rules that are not there yet."""
     if taken := conflicts(run_quietly(["ip", "-4", "route", "show"])):
         reason = f"the lab needs {POD_NETWORK} and {SERVICE_NETWORK}, but there is: {taken[0]}"
-        raise LabError("setting up the network", reason)
+        raise StepError("setting up the network", reason)
     for module in ("br_netfilter", "overlay"):
         run_quietly(["modprobe", module])
     for name, value in _WANTED_SYSCTLS.items():
@@ -144,8 +144,10 @@ def remove(sysctls: Mapping[str, str], foreign_chains: Mapping[str, Collection[s
         run_quietly(["ip", "link", "delete", link])
     # The Services' route goes with it.
     run_quietly(["ip", "link", "delete", BRIDGE])
-    for name, value in sysctls.items():
-        _write_sysctl(name, value)
+    # Whoever made another bridge since, such as Docker, needs forwarding as much as we did.
+    if not links_of(run_quietly(["ip", "-o", "link", "show", "type", "bridge"])):
+        for name, value in sysctls.items():
+            _write_sysctl(name, value)
 
 
 def links_of(listing: str) -> list[str]:

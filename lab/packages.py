@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .commands import run_logged
 from .containerd import PLUGIN_FOLDERS
-from .errors import LabError
+from .errors import StepError
 from .paths import cache_dir
 from .progress import Report
 
@@ -52,14 +52,14 @@ def ensure(report: Report) -> None:
         report: Takes lines of progress.
 
     Raises:
-        LabError: Something is missing and can't be installed from here.
+        StepError: Something is missing and can't be installed from here.
     """
     packages = missing(_has, PLUGIN_FOLDERS)
     if not packages:
         return
     step, names = "installing system packages", " ".join(packages)
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise LabError(step, f"missing here, please install: {names} (Debian's names)")
+        raise StepError(step, f"missing here, please install: {names} (Debian's names)")
     report(f"{step}: {names}")
     log = cache_dir() / "logs" / "packages.log"
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -72,4 +72,4 @@ def ensure(report: Report) -> None:
         env=environment,
     )
     if left := missing(_has, PLUGIN_FOLDERS):
-        raise LabError(step, f"still missing afterwards: {' '.join(left)}", log)
+        raise StepError(step, f"still missing afterwards: {' '.join(left)}", log)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from .errors import LabError
+from .errors import StepError
 
 # The shell notes who it is before it becomes the program, so there is no moment at which
 # a process runs that no record knows, even when `up` is killed.
@@ -122,7 +122,7 @@ class Process:
             )
         wait_until(lambda: self.record.exists() or child.poll() is not None, 10)
         if not self.record.exists():
-            raise LabError(f"starting {self.name}", "it ended at once", self.log)
+            raise StepError(f"starting {self.name}", "it ended at once", self.log)
         _children.append(child)
 
     def terminate(self) -> None:

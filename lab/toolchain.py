@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .commands import alone, run, run_logged, run_quietly
-from .errors import LabError
+from .errors import StepError
 from .paths import cache_dir
 from .progress import Report
 
@@ -154,7 +154,7 @@ def ensure(names: Iterable[str], report: Report) -> None:
         report: Takes lines of progress.
 
     Raises:
-        LabError: A build failed, or Go is missing.
+        StepError: A build failed, or Go is missing.
     """
     wanted = [TOOLS[name] for name in TOOLS if name in set(names)]
     missing = [each for each in wanted if not is_built(each.name) and not each.on_path()]
@@ -172,7 +172,7 @@ def ensure(names: Iterable[str], report: Report) -> None:
 
 def _require_go() -> None:
     if not shutil.which("go"):
-        raise LabError(
+        raise StepError(
             "building the tool chain",
             "there is no `go` on PATH; install Go 1.26 or newer (https://go.dev/dl), "
             "or install the tools themselves: pulumi, and a cluster with its kubeconfig",

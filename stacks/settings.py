@@ -66,6 +66,12 @@ class TeamSettings(Args):
     """GPUs that its workers may ask for together; leave it out for a team without GPUs."""
     endpoints: int = Field(default=10, ge=1)
     """Endpoints that it may have."""
+    workers: int = Field(default=50, ge=1)
+    """Pods that it may have at once, those of a rollout among them."""
+    cpu: Quantity | None = None
+    """CPU that its pods may request together; no limit when left out."""
+    memory: Quantity | None = None
+    """Memory that its pods may request together; no limit when left out."""
 
     @field_validator("name")
     @classmethod
@@ -169,7 +175,11 @@ def _given() -> dict[str, Any]:
 def _value(text: Any) -> Any:
     if not isinstance(text, str) or not text.startswith(("{", "[")):
         return text
-    return json.loads(text)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        # A plain text that begins like an object, such as an IPv6 address; its field judges it.
+        return text
 
 
 def _file(stack: str) -> str:

@@ -6,7 +6,7 @@ target is always a Service of the same namespace, so a registration can't point 
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,9 @@ from .args import Args
 from .names import K8sName
 
 KEY = "registration.json"
+
+Text = Annotated[str, Field(max_length=1024, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
+"""One line for people: no control characters, which neither databases nor terminals take well."""
 
 
 class EndpointType(StrEnum):
@@ -45,15 +48,15 @@ class Registration(Args):
     """A Service in the same namespace; its ready addresses are the workers."""
     port: int = Field(default=5000, ge=1, le=65535)
     """The forwarder's port on each worker."""
-    runtime: str
+    runtime: Text
     """The engine, such as ``llama.cpp``; ``runnable-image`` when it is the user's own."""
-    image: str
+    image: Text
     """The model container's image."""
-    model: str = ""
+    model: Text = ""
     """The model that is served, for people to read; empty when the image alone says it."""
-    weights: str = ""
+    weights: Text = ""
     """The versioned source of the weights, empty when the image brings them."""
-    accelerator: str = "cpu"
+    accelerator: Text = "cpu"
     gpus: int = Field(default=0, ge=0)
     min_workers: int = Field(ge=0)
     max_workers: int = Field(ge=0)
@@ -65,7 +68,7 @@ class Registration(Args):
     access: Access = Access.TEAM
     openai: bool = True
     """Whether the image speaks OpenAI's API, so that it is listed in ``/v1/models``."""
-    stack: str = ""
+    stack: Text = ""
     """The Pulumi stack that declares it, for the error that says who to ask."""
 
     def to_data(self) -> dict[str, str]:
@@ -74,13 +77,22 @@ class Registration(Args):
 
     @classmethod
     def from_data(cls, data: Mapping[str, str]) -> "Registration":
-        """Read it back.
+        """Read it back; fields of a newer version are left out rather than refused.
 
         Raises:
             KeyError: when the ConfigMap holds no registration.
             pydantic.ValidationError: when it isn't a valid one; the message names the field.
         """
-        return cls.model_validate_json(data[KEY])
+        return cls.model_validate_json(data[KEY], extra="ignore")
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "Registration":
+        """Read a decoded registration, as ``from_data`` does.
+
+        Raises:
+            pydantic.ValidationError: when it isn't a valid one; the message names the field.
+        """
+        return cls.model_validate(document, strict=False, extra="ignore")
 
     @staticmethod
     def object_labels(endpoint: str) -> dict[str, str]:

@@ -19,6 +19,11 @@ _DNS_PORTS: list[k8s.networking.v1.NetworkPolicyPortArgsDict] = [
 ]
 
 
+_DNS_NAMESPACE = "kube-system"
+_DNS_PODS = {"k8s-app": "kube-dns"}
+"""The label of the cluster's name servers, CoreDNS too, wherever Kubernetes runs."""
+
+
 def namespace_peer(name: In[str], pods: Mapping[str, str] | None = None) -> Peer:
     """Return the pods of one namespace, all of them or those with these labels."""
     peer: Peer = {"namespace_selector": {"match_labels": {NAMESPACE_NAME: name}}}
@@ -45,14 +50,14 @@ def endpoint_pods() -> k8s.meta.v1.LabelSelectorArgsDict:
 def default_deny(
     name: str, namespace: In[str], opts: pulumi.ResourceOptions
 ) -> k8s.networking.v1.NetworkPolicy:
-    """Close a namespace both ways; its pods may still resolve names."""
+    """Close a namespace both ways; its pods may still ask the cluster's name servers."""
     return k8s.networking.v1.NetworkPolicy(
         f"{name}-default-deny",
         metadata=workload.metadata("default-deny", namespace, component="network"),
         spec={
             "pod_selector": {},
             "policy_types": ["Ingress", "Egress"],
-            "egress": [{"ports": _DNS_PORTS}],
+            "egress": [{"to": [namespace_peer(_DNS_NAMESPACE, _DNS_PODS)], "ports": _DNS_PORTS}],
         },
         opts=opts,
     )

@@ -13,12 +13,20 @@ from ..contracts import In
 from ..domain.accelerators import GPU_RESOURCE
 from ..domain.args import Args
 from ..domain.names import K8sName
+from ..domain.quantities import Quantity
 from . import network, workload
 from .generated_secret import GeneratedSecret, GeneratedSecretArgs
 from .namespace import Namespace, NamespaceArgs
 
 KEY_PREFIX = "lp-"
 """What every gateway key begins with, so that a leaked one is recognised."""
+
+_OWN_SECRETS = 2
+"""A team's own Secrets: its gateway key and its deployer's token."""
+_SECRETS_OF_ENDPOINT = 2
+"""What an endpoint was granted, and variables that may be secret."""
+_PREEMPTING = ["system-node-critical", "system-cluster-critical"]
+"""The priority classes of every cluster, whose pods take the place of everybody else's."""
 
 _WRITE = ["get", "list", "watch", "create", "update", "patch", "delete"]
 _READ = ["get", "list", "watch"]
@@ -52,7 +60,16 @@ class TeamArgs(Args):
     gpus: int | None = Field(default=None, ge=1)
     """GPUs that its workers may ask for together; none when left out."""
     endpoints: int = Field(default=10, ge=1)
-    """Endpoints that it may have."""
+    """Endpoints that it may have; its Services, ConfigMaps and Secrets are limited to match."""
+    workers: int = Field(default=50, ge=1)
+    """Pods that it may have at once: its workers, and those that start or drain while an
+    endpoint rolls.""" ""
+    cpu: Quantity | None = None
+    """Processors that its pods may ask for together, with one more worker for each endpoint that
+    rolls; no limit when left out."""
+    memory: Quantity | None = None
+    """Memory that its pods may ask for together, reckoned in the same way; no limit when left
+    out."""
     kubeconfig: In[str]
     """The cluster's kubeconfig, of which the team gets the address but not the rights."""
     platform_namespace: In[str]
@@ -66,9 +83,9 @@ class TeamArgs(Args):
 class Team(pulumi.ComponentResource):
     """A namespace with its quota, its network paths, its gateway key and a limited kubeconfig.
 
-    Creates a Namespace, a ResourceQuota, NetworkPolicies, a Secret with the gateway key, and a
+    Creates a Namespace, two ResourceQuotas, NetworkPolicies, a Secret with the gateway key, and a
     ServiceAccount with Role, RoleBinding and token for the kubeconfig. The kubeconfig can't change
-    quota, network policies or roles, nor see another namespace.
+    quota, network policies or roles, nor see another namespace, nor make pods that preempt others.
     """
 
     namespace: pulumi.Output[str]
@@ -111,15 +128,19 @@ class Team(pulumi.ComponentResource):
         k8s.core.v1.ResourceQuota(
             f"{name}-quota",
             metadata=workload.metadata("quota", self.namespace, component="team"),
+            spec={"hard": _limits(args)},
+            opts=self._child,
+        )
+        k8s.core.v1.ResourceQuota(
+            f"{name}-no-preemption",
+            metadata=workload.metadata("no-preemption", self.namespace, component="team"),
             spec={
-                "hard": {
-                    f"requests.{GPU_RESOURCE}": str(args.gpus or 0),
-                    # Every endpoint has exactly one Service.
-                    "services": str(args.endpoints),
-                    "services.nodeports": "0",
-                    "services.loadbalancers": "0",
-                    "persistentvolumeclaims": "0",
-                }
+                "hard": {"pods": "0"},
+                "scope_selector": {
+                    "match_expressions": [
+                        {"scope_name": "PriorityClass", "operator": "In", "values": _PREEMPTING}
+                    ]
+                },
             },
             opts=self._child,
         )
@@ -191,6 +212,27 @@ class Team(pulumi.ComponentResource):
                 lambda values: _kubeconfig_for(*values)
             )
         )
+
+
+def _limits(args: TeamArgs) -> dict[str, str]:
+    """Return the most of everything that the team's namespace may hold."""
+    limits = {
+        f"requests.{GPU_RESOURCE}": str(args.gpus or 0),
+        "pods": str(args.workers),
+        # Every endpoint has exactly one Service and one registration.
+        "services": str(args.endpoints),
+        "services.nodeports": "0",
+        "services.loadbalancers": "0",
+        "persistentvolumeclaims": "0",
+        # Kubernetes itself puts kube-root-ca.crt into every namespace.
+        "count/configmaps": str(args.endpoints + 1),
+        "count/secrets": str(_SECRETS_OF_ENDPOINT * args.endpoints + _OWN_SECRETS),
+    }
+    if args.cpu:
+        limits["requests.cpu"] = args.cpu
+    if args.memory:
+        limits["requests.memory"] = args.memory
+    return limits
 
 
 def _kubeconfig_for(admin: str, namespace: str, token_data: dict[str, str] | None) -> str:

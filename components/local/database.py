@@ -55,7 +55,13 @@ class LocalDatabase(pulumi.ComponentResource):
             GeneratedSecretArgs(namespace=args.namespace, name="postgres-password"),
             pulumi.ResourceOptions(parent=self),
         )
-        service = stateful.deploy(name, _stateful(args), parent=self, depends_on=[password])
+        service = stateful.deploy(
+            name,
+            # The server takes the password at its start.
+            _stateful(args, workload.output_hash(*password.values.values())),
+            parent=self,
+            depends_on=[password],
+        )
         self.host = stateful.host(service)
         self.database = Database(
             host=self.host,
@@ -67,7 +73,7 @@ class LocalDatabase(pulumi.ComponentResource):
         self.register_outputs({"host": self.host})
 
 
-def _stateful(args: LocalDatabaseArgs) -> stateful.Stateful:
+def _stateful(args: LocalDatabaseArgs, config_hash: In[str]) -> stateful.Stateful:
     container = _container(args)
     volumes: list[k8s.core.v1.VolumeArgsDict] = [
         {
@@ -85,7 +91,7 @@ def _stateful(args: LocalDatabaseArgs) -> stateful.Stateful:
         ports=[PORT],
         size=args.size,
         storage_class=args.storage_class,
-        config_hash=workload.content_hash("postgres"),
+        config_hash=config_hash,
         clients=[([network.namespace_peer(args.client_namespace)], [PORT])],
     )
 

@@ -31,8 +31,11 @@ class VolumeSizes(Args):
     """The disks of the data services."""
 
     postgres: Quantity = "2Gi"
+    """The database's."""
     redis: Quantity = "1Gi"
+    """That of Redis."""
     objectstore: Quantity = "8Gi"
+    """That of the weights' bucket."""
 
 
 class LocalFoundationArgs(Args):

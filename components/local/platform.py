@@ -21,6 +21,11 @@ class LocalPlatform(Platform):
     def read(cls, stack: str, *, team: K8sName) -> Self:
         """Read what the platform's stack hands to a team.
 
+        Whoever can read the platform's stack and use its secrets provider can decrypt every secret
+        in it: the admin key, the cluster's kubeconfig and other teams' contracts too. Until teams'
+        contracts have stacks of their own, let the platform's pipeline hand an app team's CI its
+        outputs, or treat that CI as trusted with the whole platform.
+
         Args:
             stack: ``organization/llm-platform/platform.local`` on a self-managed backend.
             team: The team, as the platform's settings name it.

@@ -69,7 +69,13 @@ class LocalStorage(pulumi.ComponentResource):
             )
             for who in (_OWNER, _READER)
         )
-        service = stateful.deploy(name, _stateful(args), parent=self, depends_on=[owner, reader])
+        service = stateful.deploy(
+            name,
+            # The servers take their credentials at their start.
+            _stateful(args, workload.output_hash(*owner.values.values(), *reader.values.values())),
+            parent=self,
+            depends_on=[owner, reader],
+        )
         host = stateful.host(service)
         self.endpoint = pulumi.Output.format("http://{0}:{1}", host, PORT)
         self.address = service.spec.apply(lambda spec: f"http://{spec.cluster_ip}:{PORT}")
@@ -100,7 +106,7 @@ def _bucket(
     )
 
 
-def _stateful(args: LocalStorageArgs) -> stateful.Stateful:
+def _stateful(args: LocalStorageArgs, config_hash: In[str]) -> stateful.Stateful:
     return stateful.Stateful(
         name="objectstore",
         namespace=args.namespace,
@@ -112,7 +118,7 @@ def _stateful(args: LocalStorageArgs) -> stateful.Stateful:
         ports=[PORT, READER_PORT],
         size=args.size,
         storage_class=args.storage_class,
-        config_hash=workload.content_hash("objectstore"),
+        config_hash=config_hash,
         clients=[
             ([network.namespace_peer(args.client_namespace)], [PORT, READER_PORT]),
             ([network.team_peer()], [READER_PORT]),

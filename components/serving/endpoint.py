@@ -80,7 +80,12 @@ class ModelEndpoint(pulumi.ComponentResource):
         wiring, secrets = self._wiring()
         self.deployment = k8s.apps.v1.Deployment(
             f"{name}-workers",
-            metadata=self._metadata(name, manifests.selector(name)),
+            metadata={
+                **self._metadata(name, manifests.selector(name)),
+                # Gone when its workers have drained, not before: what they use goes afterwards,
+                # and a namespace that is deleted next isn't kept waiting for their grace period.
+                "annotations": {"pulumi.com/deletionPropagationPolicy": "foreground"},
+            },
             spec=manifests.deployment_spec(name, args, wiring),
             opts=pulumi.ResourceOptions(
                 parent=self,

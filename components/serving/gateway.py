@@ -144,7 +144,11 @@ class Gateway(pulumi.ComponentResource):
         name = pulumi.Output.format("{0}-migrate-{1}", _NAME, workload.output_hash(job))
         return k8s.batch.v1.Job(
             f"{self._name}-migration",
-            metadata=self._metadata(name),
+            metadata={
+                **self._metadata(name),
+                # One that failed is made anew by the next update, which would else wait for it.
+                "annotations": {"pulumi.com/replaceUnready": "true"},
+            },
             spec=job,
             opts=pulumi.ResourceOptions(
                 parent=self,

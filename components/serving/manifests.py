@@ -18,6 +18,8 @@ FORWARDER_PORT = 5000
 WEIGHTS_PATH = "/weights"
 _FORWARDER_MEMORY = "192Mi"
 _PROBE_SECONDS = 2
+_HUNG_STOP_SECONDS = 30
+"""How long a hung engine gets to stop: by then it has relayed nothing for minutes."""
 
 EnvVars = Sequence[k8s.core.v1.EnvVarArgsDict]
 
@@ -163,6 +165,7 @@ def _model(name: str, args: ModelEndpointArgs, wiring: Wiring) -> k8s.core.v1.Co
             period=_PROBE_SECONDS,
             failures=math.ceil(args.startup_timeout_seconds / _PROBE_SECONDS),
         ),
+        "liveness_probe": _liveness(),
         # The forwarder answers when its last request is done, so no stream loses its model.
         "lifecycle": {"pre_stop": {"http_get": {"path": "/drain", "port": FORWARDER_PORT}}},
         "volume_mounts": mounts,
@@ -171,6 +174,13 @@ def _model(name: str, args: ModelEndpointArgs, wiring: Wiring) -> k8s.core.v1.Co
     if command:
         container["command"] = list(command)
     return container
+
+
+def _liveness() -> k8s.core.v1.ProbeArgsDict:
+    """Ask the forwarder, which says no only when the engine has long been unhealthy and silent."""
+    probe = workload.http_probe("/livez/model", FORWARDER_PORT, period=10, failures=3, timeout=5)
+    probe["termination_grace_period_seconds"] = _HUNG_STOP_SECONDS
+    return probe
 
 
 def _forwarder(name: str, args: ModelEndpointArgs) -> k8s.core.v1.ContainerArgsDict:

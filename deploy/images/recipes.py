@@ -142,11 +142,13 @@ class Recipe:
         parts: The layers.
         env: Environment of its containers.
         workdir: Where they start.
+        stop_signal: What asks them to stop; SIGTERM when empty.
     """
 
     parts: tuple[Part, ...]
     env: dict[str, str] = field(default_factory=dict)
     workdir: str = "/"
+    stop_signal: str = ""
     user: str = f"{USER_ID}:{USER_ID}"
 
 
@@ -202,7 +204,9 @@ RECIPES: dict[str, Recipe] = {
         _PYTHON_ENV,
         "/app",
     ),
-    "postgres": Recipe((Debian(("postgresql-15",)), Overlay("postgres"))),
+    # SIGTERM would let Postgres wait for its clients, whose pools never leave; SIGINT is its fast,
+    # still orderly shutdown.
+    "postgres": Recipe((Debian(("postgresql-15",)), Overlay("postgres")), stop_signal="SIGINT"),
     "redis": Recipe((Debian(("redis-server",)),)),
     "objectstore": Recipe((Program("versitygw"),)),
 }

@@ -95,15 +95,18 @@ def _write_layout(layout: Path, recipe: Recipe, layers: list[Layer]) -> str:
 
 
 def _configuration(recipe: Recipe, layers: list[Layer]) -> dict[str, Any]:
+    config: dict[str, Any] = {
+        "User": recipe.user,
+        "WorkingDir": recipe.workdir,
+        "Env": [f"{name}={value}" for name, value in sorted(recipe.env.items())],
+    }
+    if recipe.stop_signal:
+        config["StopSignal"] = recipe.stop_signal
     return {
         "architecture": architecture(),
         "os": "linux",
         "created": _CREATED,
-        "config": {
-            "User": recipe.user,
-            "WorkingDir": recipe.workdir,
-            "Env": [f"{name}={value}" for name, value in sorted(recipe.env.items())],
-        },
+        "config": config,
         "rootfs": {"type": "layers", "diff_ids": [layer.diff_id for layer in layers]},
     }
 

@@ -244,10 +244,15 @@ def test_configuration_changes_in_place_and_rolls_the_pods() -> None:
         assert all(names), "an object without a fixed name would be replaced"
 
 
-def test_a_new_password_rolls_what_reads_it_at_its_start() -> None:
-    assert rolls_by(samples.build_foundation(), "StatefulSet", "redis") != rolls_by(
-        samples.build_foundation(), "StatefulSet", "redis"
-    )
+@pytest.mark.parametrize("name", ["postgres", "redis", "objectstore"])
+def test_a_new_password_rolls_what_reads_it_at_its_start(name: str) -> None:
+    first, second = samples.build_foundation(), samples.build_foundation()
+    assert rolls_by(first, "StatefulSet", name) != rolls_by(second, "StatefulSet", name)
+
+
+def test_a_migration_that_failed_is_made_anew_by_the_next_update() -> None:
+    metadata = samples.build_platform().one("Job").inputs["metadata"]
+    assert metadata["annotations"] == {"pulumi.com/replaceUnready": "true"}
 
 
 def test_an_unreachable_cluster_stops_the_platform_before_anything_is_registered() -> None:

@@ -1,5 +1,6 @@
 """The vocabulary: what it takes, what it refuses, and how it says so."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -227,6 +228,45 @@ def test_a_registration_reads_back_as_it_was_written() -> None:
         max_concurrency=4,
     )
     assert Registration.from_data(written.to_data()) == written
+
+
+@pytest.mark.parametrize("field", ["runtime", "image", "model", "weights", "accelerator", "stack"])
+def test_a_registration_holds_one_short_line_in_each_text(field: str) -> None:
+    document = {
+        "name": "gemma",
+        "type": "sync",
+        "service": "gemma",
+        "runtime": "x",
+        "image": "x",
+        "min_workers": 1,
+        "max_workers": 1,
+        "per_worker": 2,
+        "max_concurrency": 4,
+    }
+    for text in ("ü" * 1024, "a b/c:d@e"):
+        assert getattr(Registration.from_document({**document, field: text}), field) == text
+    for wrong in ("x\x00y", "two\nlines", "end\n", "\x85", "x" * 1025):
+        with pytest.raises(ValidationError, match=field):
+            Registration.from_document({**document, field: wrong})
+
+
+def test_a_registration_is_written_strictly_and_read_with_fields_of_a_newer_version() -> None:
+    document = {
+        "name": "gemma",
+        "type": "sync",
+        "service": "gemma",
+        "runtime": "x",
+        "image": "x",
+        "min_workers": 1,
+        "max_workers": 1,
+        "per_worker": 2,
+        "max_concurrency": 4,
+        "of_a_newer_version": True,
+    }
+    with pytest.raises(ValidationError, match="of_a_newer_version"):
+        Registration.model_validate(document)
+    data = {"registration.json": json.dumps(document)}
+    assert Registration.from_data(data) == Registration.from_document(document)
 
 
 HARDENED = {

@@ -103,6 +103,18 @@ def test_the_start_may_take_as_long_as_it_was_told() -> None:
     assert int(built.one("Deployment").timeouts["create"].removesuffix("s")) > 301
 
 
+def test_an_engine_that_hangs_is_restarted_without_waiting_for_its_streams() -> None:
+    pod = endpoint(samples.llama_endpoint()).one("Deployment").inputs["spec"]["template"]["spec"]
+    probe = pod["containers"][0]["livenessProbe"]
+    assert probe["httpGet"] == {"path": "/livez/model", "port": 5000}
+    assert (probe["periodSeconds"], probe["failureThreshold"], probe["timeoutSeconds"]) == (
+        10,
+        3,
+        5,
+    )
+    assert probe["terminationGracePeriodSeconds"] < pod["terminationGracePeriodSeconds"]
+
+
 def test_weights_are_written_by_the_loader_and_only_read_by_the_model() -> None:
     built = endpoint(samples.llama_endpoint())
     mounts = {

@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from components import Gateway, GeneratedSecret, GeneratedSecretArgs, Grant
+from components import Gateway, GeneratedSecret, GeneratedSecretArgs, Grant, Team, TeamArgs
 from components.foundation import Foundation
 from components.local.identity import LocalIdentity
 from tests import samples
@@ -163,12 +163,67 @@ def test_a_team_may_not_change_what_limits_it() -> None:
         assert "*" not in {*rule["verbs"], *rule["resources"], *rule["apiGroups"]}
 
 
-def test_a_team_s_quota_counts_gpus_and_endpoints() -> None:
-    hard = build(lambda: samples.COMPONENTS["Team"]("demo")).one("ResourceQuota").inputs["spec"]
-    assert hard["hard"]["requests.nvidia.com/gpu"] == "2"
-    assert hard["hard"]["services"] == "10"
-    without = samples.build_platform(teams=[{"name": "demo"}]).one("ResourceQuota")
-    assert without.inputs["spec"]["hard"]["requests.nvidia.com/gpu"] == "0"
+def quota(**changes: Any) -> dict[str, str]:
+    """Return the limits of a team with these arguments."""
+    fields: dict[str, Any] = {
+        "name": "demo",
+        "kubeconfig": samples.KUBECONFIG,
+        "platform_namespace": "llm-platform",
+        "data_namespace": "llm-platform-data",
+    }
+    built = build(lambda: Team("demo", TeamArgs(**{**fields, **changes})))
+    return built.one("ResourceQuota", "quota").inputs["spec"]["hard"]
+
+
+def test_a_team_s_quota_counts_gpus_endpoints_and_workers() -> None:
+    hard = quota(gpus=2, endpoints=3, workers=7)
+    assert hard["requests.nvidia.com/gpu"] == "2"
+    assert hard["services"] == "3"
+    assert hard["pods"] == "7"
+    assert quota()["requests.nvidia.com/gpu"] == "0"
+
+
+def test_a_team_s_quota_limits_processors_and_memory_only_when_told() -> None:
+    assert not {"requests.cpu", "requests.memory"} & quota().keys()
+    hard = quota(cpu="8", memory="32Gi")
+    assert (hard["requests.cpu"], hard["requests.memory"]) == ("8", "32Gi")
+
+
+def test_a_team_s_quota_has_room_for_exactly_what_its_endpoints_are_made_of() -> None:
+    runtime = samples.RunnableImage(image=samples.image("own"), env={"TOKEN": samples.secret("x")})
+    args = samples.llama_endpoint(runtime=runtime)
+    endpoint = build(lambda: samples.ModelEndpoint("gemma", args))
+    assert len(endpoint.all("Secret")) == 2
+    team = build(lambda: samples.COMPONENTS["Team"]("demo"))
+    hard = quota(endpoints=3)
+    # kube-root-ca.crt is there without anybody's doing.
+    assert int(hard["count/configmaps"]) == 3 * len(endpoint.all("ConfigMap")) + 1
+    assert int(hard["count/secrets"]) == 3 * len(endpoint.all("Secret")) + len(team.all("Secret"))
+
+
+def test_a_team_may_have_no_pod_that_takes_the_place_of_everybody_else_s() -> None:
+    team = build(lambda: samples.COMPONENTS["Team"]("demo"))
+    spec = team.one("ResourceQuota", "no-preemption").inputs["spec"]
+    assert spec["hard"] == {"pods": "0"}
+    (scope,) = spec["scopeSelector"]["matchExpressions"]
+    assert (scope["scopeName"], scope["operator"]) == ("PriorityClass", "In")
+    assert set(scope["values"]) == {"system-node-critical", "system-cluster-critical"}
+
+
+def test_a_closed_namespace_asks_for_names_at_the_cluster_s_name_servers_only() -> None:
+    for built in (samples.build_foundation(), samples.build_platform()):
+        denials = [it for it in built.all("NetworkPolicy") if it.object_name == "default-deny"]
+        assert denials
+        for policy in denials:
+            (rule,) = policy.inputs["spec"]["egress"]
+            assert rule["to"] == [
+                {
+                    "namespaceSelector": {
+                        "matchLabels": {"kubernetes.io/metadata.name": "kube-system"}
+                    },
+                    "podSelector": {"matchLabels": {"k8s-app": "kube-dns"}},
+                }
+            ]
 
 
 def test_the_migration_is_done_before_the_new_gateway_starts() -> None:

@@ -99,6 +99,24 @@ def test_the_layout_is_whole_and_every_digest_is_true(tmp_path: Path) -> None:
     assert config["config"] == {"User": "65532:65532", "WorkingDir": "/app", "Env": ["A=1", "B=2"]}
 
 
+def configuration(folder: Path, recipe: Recipe) -> dict[str, object]:
+    """Return how an image says that it runs."""
+    digest = _write_layout(folder, recipe, [])
+    blobs = folder / "blobs/sha256"
+    manifest = json.loads((blobs / digest.removeprefix("sha256:")).read_text())
+    return json.loads((blobs / manifest["config"]["digest"][7:]).read_text())["config"]
+
+
+def test_an_image_says_by_which_signal_it_stops(tmp_path: Path) -> None:
+    assert configuration(tmp_path, Recipe((), stop_signal="SIGINT"))["StopSignal"] == "SIGINT"
+
+
+def test_postgres_is_stopped_without_waiting_for_its_clients() -> None:
+    from deploy.images.recipes import RECIPES
+
+    assert RECIPES["postgres"].stop_signal == "SIGINT"
+
+
 def test_the_code_layer_holds_the_domain_but_no_component(tmp_path: Path) -> None:
     from deploy.images.recipes import RECIPES
 

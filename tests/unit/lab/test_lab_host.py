@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab import host
-from lab.errors import LabError
+from lab.errors import StepError
 from lab.host import HostRecord
 from lab.paths import LabPaths
 
@@ -55,6 +55,13 @@ def test_the_machine_is_recorded_once_and_never_as_the_lab_made_it(
     assert HostRecord.ensure(tmp_path / "host.json") == before
 
 
+def test_a_node_of_another_cluster_is_left_alone() -> None:
+    HostRecord({}, {"iptables": ["nat/CNI-a"]}, []).require_no_cluster()
+    node = HostRecord({}, {"iptables": ["nat/KUBE-SERVICES"], "ip6tables": []}, [])
+    with pytest.raises(StepError, match=r"a node of another Kubernetes.*CONTEXT="):
+        node.require_no_cluster()
+
+
 def test_only_results_of_our_pods_are_removed_from_the_common_folder(tmp_path: Path) -> None:
     paths = LabPaths(state=tmp_path / "state", run=tmp_path / "run")
     (paths.state / "containerd/io.containerd.grpc.v1.cri/sandboxes/ab12").mkdir(parents=True)
@@ -80,7 +87,7 @@ def test_a_folder_with_something_mounted_in_it_is_not_removed(
 ) -> None:
     (tmp_path / "data").mkdir()
     monkeypatch.setattr(host, "mounts_below", lambda _, folders: [f"{folders[0]}/data"])
-    with pytest.raises(LabError, match="data can't be unmounted"):
+    with pytest.raises(StepError, match="data can't be unmounted"):
         host._remove_tree(tmp_path)
     assert (tmp_path / "data").exists()
     monkeypatch.setattr(host, "mounts_below", lambda *_: [])

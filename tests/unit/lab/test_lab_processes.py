@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.errors import LabError
+from lab.errors import StepError
 from lab.processes import (
     Identity,
     Process,
@@ -131,7 +131,7 @@ def test_a_launcher_that_cannot_write_its_record_is_an_error(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lab.processes._LAUNCHER", "exit 1")
-    with pytest.raises(LabError, match="starting demo"):
+    with pytest.raises(StepError, match="starting demo"):
         process.start(["true"], {"PATH": "/usr/bin:/bin"})
 
 

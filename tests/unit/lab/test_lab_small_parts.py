@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from lab import commands, dns, oci, packages, pki
-from lab.errors import LabError
+from lab.errors import StepError
 from lab.pki import Certificate
 
 
@@ -85,9 +85,9 @@ def test_missing_packages_are_named_by_package_not_by_program(tmp_path: Path) ->
 
 
 def test_a_failed_command_says_what_it_was_for_and_why() -> None:
-    with pytest.raises(LabError, match="making tea failed: no water"):
+    with pytest.raises(StepError, match="making tea failed: no water"):
         commands.run("making tea", ["/bin/sh", "-c", "echo no water >&2; exit 3"])
-    with pytest.raises(LabError, match="making tea failed: cannot run /no/kettle"):
+    with pytest.raises(StepError, match="making tea failed: cannot run /no/kettle"):
         commands.run("making tea", ["/no/kettle"])
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab import toolchain
-from lab.errors import LabError
+from lab.errors import StepError
 from lab.toolchain import TOOLS, Tool, build_key
 
 TOOL = Tool("demo", "demo", "example.com/demo", flags="-X a=b")
@@ -89,7 +89,7 @@ def test_a_failed_build_says_which_why_and_where_and_leaves_nothing(
     bare_machine: Path, reports: list[str]
 ) -> None:
     install(bare_machine, "go", "echo undefined: thing >&2; exit 2")
-    with pytest.raises(LabError) as failure:
+    with pytest.raises(StepError) as failure:
         toolchain.ensure(["registry"], reports.append)
     assert "building registry" in str(failure.value)
     assert "undefined: thing" in str(failure.value)
@@ -111,7 +111,7 @@ def test_without_go_the_error_says_what_to_install(
     bare_machine: Path, reports: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(bare_machine))
-    with pytest.raises(LabError, match=r"install Go 1\.26"):
+    with pytest.raises(StepError, match=r"install Go 1\.26"):
         toolchain.ensure(["registry"], reports.append)
 
 
