@@ -77,8 +77,8 @@ golden: .venv/ready ## Write the rendered manifests anew, to be read as a diff
 format: .venv/ready ## Format and fix what can be
 	@ruff check --fix-only -q . && ruff format -q .
 
-COMPILE = $(UV) pip compile --quiet --upgrade --generate-hashes --no-annotate --no-emit-index-url \
-	--no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements"
+COMPILE = $(UV) pip compile --quiet --upgrade --generate-hashes --no-annotate \
+	--python-version 3.11 --custom-compile-command "make requirements"
 .PHONY: requirements
 requirements: $(UV) ## Lock the newest allowed versions of all packages, with hashes
 	@$(COMPILE) pyproject.toml -o requirements.txt

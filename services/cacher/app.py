@@ -103,15 +103,19 @@ class Cacher:
     async def _lead(self) -> None:
         """Become the active one, work as such, and start again after every loss."""
         backoff = Backoff(limit_seconds=5)
+        told = False
         while True:
             try:
                 await self._lead_once(backoff)
             except LeadershipLost as loss:
                 self._database_seen = True
-                self._log.debug("waiting", reason=str(loss))
+                if not told:
+                    self._log.info("waiting for the lock", reason=str(loss))
+                told = True
             except DATABASE_ERRORS as error:
                 self._measures.passes.labels("database_error").inc()
                 self._log.warning("the database is away", error=type(error).__name__)
+                told = False
             self._measures.active.set(0)
             await backoff.wait()
 
@@ -144,26 +148,38 @@ class Cacher:
         if cluster.namespaces is None or cluster.config_maps is None or cluster.slices is None:
             return  # a part that isn't known yet would look like a part that is gone
         teams = teams_of(cluster.namespaces.values())
-        verdict = judge(cluster.config_maps.values(), teams, await records.owners())
+        owners = await records.owners(self._settings.name_release_seconds)
+        verdict = judge(cluster.config_maps.values(), teams, owners)
         workers = workers_of(cluster.slices.values())
-        rows: dict[str, Row] = {}
-        for name, claim in verdict.holding.items():
-            found = workers.get((claim.namespace, name))
-            rows[name] = Row(claim, len(found.ready) if found else 0)
-        changed = await records.apply(rows)
-        if changed:
-            self._log.info("endpoints changed", endpoints=changed)
-        self._unsent.update(changed)
-        if await self._state.publish(rows, sorted(self._unsent)):
+
+        def ready(name: str, namespace: str) -> int:
+            found = workers.get((namespace, name))
+            return len(found.ready) if found else 0
+
+        rows = {
+            name: Row(claim, ready(name, claim.namespace))
+            for name, claim in verdict.holding.items()
+        }
+        kept = {name: ready(name, namespace) for name, namespace in verdict.kept.items()}
+        outcome = await records.apply(rows, kept, owners)
+        if outcome.changed:
+            self._log.info("endpoints changed", endpoints=outcome.changed)
+        problems = dict(verdict.problems)
+        for name, problem in outcome.refused.items():
+            claim = verdict.holding[name]
+            problems[claim.namespace, claim.config_map] = problem
+        in_force = {name: row.ready_workers for name, row in rows.items()} | kept
+        self._unsent.update(outcome.changed)
+        if await self._state.publish(in_force, sorted(self._unsent)):
             self._unsent.clear()
         of_teams = {key: item for key, item in cluster.config_maps.items() if key[0] in teams}
-        await self._conditions.apply(of_teams, verdict.problems)
-        self._measure(rows, len(verdict.problems))
+        await self._conditions.apply(of_teams, problems)
+        self._measure(in_force, len(problems))
 
-    def _measure(self, rows: dict[str, Row], problems: int) -> None:
+    def _measure(self, in_force: dict[str, int], problems: int) -> None:
         self._measures.passes.labels("done").inc()
-        self._measures.endpoints.set(len(rows))
+        self._measures.endpoints.set(len(in_force))
         self._measures.problems.set(problems)
         self._measures.ready_workers.clear()
-        for name, row in rows.items():
-            self._measures.ready_workers.labels(name).set(row.ready_workers)
+        for name, ready_workers in in_force.items():
+            self._measures.ready_workers.labels(name).set(ready_workers)

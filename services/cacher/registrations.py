@@ -32,10 +32,21 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Owner:
+    """Whom a name belongs to, by the records."""
+
+    namespace: str
+    released: bool = False
+    """Whether the name has been unclaimed for so long that others may have it."""
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Which claims hold, and what is wrong with the other objects."""
 
     holding: dict[str, Claim]
+    kept: dict[str, str]
+    """Names whose registration can't be read now, with their namespace: the last record stays."""
     problems: dict[tuple[str, str], Unfit]
 
 
@@ -50,7 +61,7 @@ def teams_of(namespaces: Iterable[Object]) -> dict[str, str]:
 
 
 def judge(
-    config_maps: Iterable[Object], teams: Mapping[str, str], owners: Mapping[str, str]
+    config_maps: Iterable[Object], teams: Mapping[str, str], owners: Mapping[str, Owner]
 ) -> Verdict:
     """Decide over all registrations.
 
@@ -58,14 +69,17 @@ def judge(
         config_maps: the labelled ConfigMaps of the whole cluster; those outside of team
             namespaces are nobody's, and left alone.
         teams: the team of each team namespace.
-        owners: the namespace that each name belongs to now. It keeps the name while it claims it.
+        owners: whom each name belongs to now. Its namespace keeps it while anything there claims
+            it, even what can't be read, and for a while after that.
     """
     problems: dict[tuple[str, str], Unfit] = {}
     claims: dict[str, list[Claim]] = {}
+    labelled: set[tuple[str, str]] = set()
     for item in config_maps:
         namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
         if namespace not in teams:
             continue
+        labelled.add((namespace, item["metadata"]["labels"].get(labels.ENDPOINT, "")))
         try:
             claim = _claim(item, teams[namespace])
         except Unfit as problem:
@@ -75,15 +89,27 @@ def judge(
     holding: dict[str, Claim] = {}
     for name, rivals in claims.items():
         owner = owners.get(name)
-        first, *rest = sorted(rivals, key=lambda c: (c.namespace != owner, *c.age_order))
-        holding[name] = first
+        home = owner.namespace if owner else ""
+        rest = sorted(rivals, key=lambda c: (c.namespace != home, *c.age_order))
+        held = owner is not None and ((home, name) in labelled or not owner.released)
+        if not held or rest[0].namespace == home:
+            holding[name] = rest.pop(0)
         for rival in rest:
-            # Whose it is stays untold across namespaces: tenants don't learn of each other.
-            where = first.config_map if rival.namespace == first.namespace else "another namespace"
-            problems[rival.namespace, rival.config_map] = NameTaken(
-                f"the name {name!r} is already registered by {where}; choose another name"
-            )
-    return Verdict(holding, problems)
+            problems[rival.namespace, rival.config_map] = _taken(rival, holding.get(name))
+    kept = {
+        name: owner.namespace
+        for name, owner in owners.items()
+        if name not in holding and (owner.namespace, name) in labelled
+    }
+    return Verdict(holding, kept, problems)
+
+
+def _taken(rival: Claim, holder: Claim | None) -> NameTaken:
+    # Whose it is stays untold across namespaces: tenants don't learn of each other.
+    ours = holder is not None and holder.namespace == rival.namespace
+    where = holder.config_map if holder is not None and ours else "another namespace"
+    name = rival.registration.name
+    return NameTaken(f"the name {name!r} is already registered by {where}; choose another name")
 
 
 def _claim(item: Object, team: str) -> Claim:

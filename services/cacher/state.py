@@ -8,8 +8,6 @@ from redis.exceptions import RedisError
 
 from services.core import channel
 
-from .records import Row
-
 PREFIX = "llm-platform:endpoint-state:"
 
 
@@ -23,14 +21,17 @@ class State:
         self._ttl_seconds = ttl_seconds
         self._log = log
 
-    async def publish(self, rows: dict[str, Row], changed: list[str]) -> bool:
-        """Write all endpoints' state and the news of those changed; return whether it went."""
+    async def publish(self, in_force: dict[str, int], changed: list[str]) -> bool:
+        """Write the ready workers of all endpoints, and the news of those changed.
+
+        Returns whether it went.
+        """
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:
-                for name, row in rows.items():
-                    state = json.dumps({"ready_workers": row.ready_workers})
+                for name, ready_workers in in_force.items():
+                    state = json.dumps({"ready_workers": ready_workers})
                     pipeline.set(PREFIX + name, state, ex=self._ttl_seconds)
-                for name in set(changed) - rows.keys():
+                for name in set(changed) - in_force.keys():
                     pipeline.delete(PREFIX + name)
                 if changed:
                     pipeline.publish(channel.ENDPOINTS, json.dumps(changed))

@@ -67,8 +67,8 @@ def header(headers: Iterable[tuple[bytes, bytes]], wanted: bytes) -> bytes | Non
     return None
 
 
-async def read_body(receive: Receive, limit_bytes: int) -> bytes:
-    """Read a whole request body.
+async def read_body(receive: Receive, limit_bytes: int, take: Callable[[int], None]) -> bytes:
+    """Read a whole request body; ``take`` is told of each piece before it is kept.
 
     Raises:
         BodyTooLarge: it is longer than ``limit_bytes``.
@@ -84,6 +84,7 @@ async def read_body(receive: Receive, limit_bytes: int) -> bytes:
         size += len(part)
         if size > limit_bytes:
             raise BodyTooLarge(f"the body is larger than {limit_bytes} bytes")
+        take(len(part))
         if not message.get("more_body"):
             return b"".join([*parts, part]) if parts else part
         parts.append(part)
@@ -107,6 +108,7 @@ class Relay:
         exchange: the exchange that the answer belongs to.
         added: headers that replace the upstream's of the same name.
         error_body: makes the JSON error for an answer that breaks off in mid-stream.
+        on_piece: told whenever a piece of the answer has come.
     """
 
     def __init__(
@@ -115,11 +117,13 @@ class Relay:
         exchange: Exchange,
         added: Headers,
         error_body: Callable[[UpstreamError], bytes],
+        on_piece: Callable[[], None] | None = None,
     ) -> None:
         self._send = send
         self._exchange = exchange
         self._added = added
         self._error_body = error_body
+        self._on_piece = on_piece
         self.began = False
         self.first_byte_seconds: float | None = None
         self.sent_bytes = 0
@@ -174,6 +178,8 @@ class Relay:
         if self.first_byte_seconds is None:
             self.first_byte_seconds = self._exchange.elapsed()
         self.sent_bytes += len(piece)
+        if piece and self._on_piece is not None:
+            self._on_piece()
 
     async def _broke(self, error: UpstreamError, *, streamed: bool, at_boundary: bool) -> None:
         self.broken = error

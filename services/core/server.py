@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 import uvicorn
 
+from .protocol import bounded
 from .settings import ServerSettings
 from .sockets import listener
 
@@ -79,7 +80,7 @@ class Server:
         self._listen_while_draining = listen_while_draining
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=bounded(settings.head_seconds),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -4,7 +4,7 @@ import json
 import sys
 from typing import TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "LLM_PLATFORM_"
@@ -36,6 +36,8 @@ class ServerSettings(ServiceSettings):
     """How long open requests may go on after SIGTERM."""
     linger_seconds: float = 5
     """How long new requests are still taken after SIGTERM, until every router knows."""
+    head_seconds: float = Field(default=30, gt=0)
+    """How long a client may take to send a request's headers."""
 
 
 Settings = TypeVar("Settings", bound=ServiceSettings)

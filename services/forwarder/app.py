@@ -41,11 +41,13 @@ class Forwarder:
             log,
             timeout_seconds=settings.health_timeout_seconds,
             failures=settings.health_failures,
+            dead_seconds=settings.model_dead_seconds,
         )
         measures = Measures(self._registry, settings.endpoint, settings.max_concurrency)
         self._forward = Forward(
             settings=settings,
             pool=pool,
+            health=self._health,
             drain=self._drain,
             lifecycle=self.lifecycle,
             measures=measures,
@@ -53,16 +55,19 @@ class Forwarder:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; all paths but four are the model's."""
+        """Answer one request; all paths but five are the model's."""
         match scope["path"]:
             case "/healthz":
                 await answer(send, 200, b"{}")
             case "/readyz":
                 ready = self._health.healthy and not self._drain.active
                 await answer(send, 200 if ready else 503, b"{}")
+            case "/livez/model":
+                await answer(send, 503 if self._health.dead else 200, b"{}")
             case "/metrics":
                 await self._metrics(send)
             case "/drain":
+                self._health.restarted()
                 drained = await self._drain.hook()
                 self._log.info("drained for the model's stop", drained=drained)
                 await answer(send, 200, b"{}")

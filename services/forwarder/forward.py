@@ -20,6 +20,7 @@ from services.core.server import Lifecycle
 
 from .drain import Drain
 from .errors import Draining, Full, Refused, Unreachable
+from .health import ModelHealth
 from .measures import Measures
 from .settings import ForwarderSettings
 
@@ -35,6 +36,7 @@ class Forward:
         *,
         settings: ForwarderSettings,
         pool: Pool,
+        health: ModelHealth,
         drain: Drain,
         lifecycle: Lifecycle,
         measures: Measures,
@@ -44,6 +46,7 @@ class Forward:
         self._address = settings.address
         self._host = str(settings.address).encode()
         self._pool = pool
+        self._health = health
         self._drain = drain
         self._lifecycle = lifecycle
         self._measures = measures
@@ -60,7 +63,7 @@ class Forward:
             await self._refuse(send, refusal)
             return
         exchange = Exchange(self._budgets)
-        relay = Relay(send, exchange, self._added(), _broken_body)
+        relay = Relay(send, exchange, self._added(), _broken_body, self._health.heard)
         status, error = 0, ""
         self._lifecycle.enter()
         self._measures.in_flight.inc()

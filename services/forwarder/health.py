@@ -21,6 +21,7 @@ class ModelHealth:
         *,
         timeout_seconds: float,
         failures: int,
+        dead_seconds: float,
     ) -> None:
         self._pool = pool
         self._address = address
@@ -29,7 +30,26 @@ class ModelHealth:
         self._timeout_seconds = timeout_seconds
         self._allowed_failures = failures
         self._failures = failures
+        self._dead_seconds = dead_seconds
+        self._dead_from: float | None = None
+        self._was_healthy = False
         self.healthy = False
+
+    @property
+    def dead(self) -> bool:
+        """Whether nothing but a restart will help: it was healthy, and nothing comes any more."""
+        loop = asyncio.get_running_loop()
+        return self._dead_from is not None and loop.time() >= self._dead_from
+
+    def heard(self) -> None:
+        """Take a byte of an answer for a sign of life."""
+        if self._dead_from is not None:
+            self._dead_from = asyncio.get_running_loop().time() + self._dead_seconds
+
+    def restarted(self) -> None:
+        """Forget what was: the model that starts next has all its time to load."""
+        self._was_healthy = False
+        self._dead_from = None
 
     async def run(self, every_seconds: float) -> None:
         """Poll until cancelled."""
@@ -43,6 +63,11 @@ class ModelHealth:
         if healthy != self.healthy:
             self._log.info("the model is " + ("ready" if healthy else "not ready"), problem=problem)
         self.healthy = healthy
+        if problem is None:
+            self._was_healthy = True
+            self._dead_from = None
+        elif self._was_healthy and self._dead_from is None:
+            self._dead_from = asyncio.get_running_loop().time() + self._dead_seconds
 
     async def _ask(self) -> str | None:
         """Return None, or what is wrong."""

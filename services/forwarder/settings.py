@@ -26,6 +26,8 @@ class ForwarderSettings(ServerSettings):
     """How long that answer may take."""
     health_failures: int = Field(default=3, ge=1)
     """How many failures in a row make a ready worker unready: a busy engine answers late."""
+    model_dead_seconds: float = Field(default=300, gt=0)
+    """How long a model that was healthy may fail and send nothing before it is to be restarted."""
     request_timeout_seconds: float = 600
     """How long a request may take in all."""
     connect_seconds: float = 2

@@ -2,11 +2,12 @@
 
 import base64
 import binascii
-import json
+import codecs
 import re
 import uuid
 from dataclasses import dataclass
-from typing import Any
+
+import msgspec
 
 from services.core.connection import Headers
 from services.core.relay import header
@@ -14,7 +15,10 @@ from services.core.relay import header
 from .errors import BadRequest
 
 _REQUEST_ID = re.compile(rb"[\x21-\x7e]{1,128}")
-_TOKEN_LIMITS = ("max_completion_tokens", "max_tokens")
+_INTEGER = re.compile(rb"-?[0-9]+")
+_DIGITS = 19
+_PIECE_BYTES = 64 * 1024
+_NOTHING = msgspec.Raw(b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,19 @@ def api_key(headers: Headers) -> bytes | None:
             return None
 
 
+class _Fields(msgspec.Struct):
+    """What is looked at; all the rest is checked to be JSON and skipped without building it."""
+
+    model: msgspec.Raw = _NOTHING
+    stream: msgspec.Raw = _NOTHING
+    max_tokens: msgspec.Raw = _NOTHING
+    max_completion_tokens: msgspec.Raw = _NOTHING
+
+
+_fields = msgspec.json.Decoder(_Fields)
+_text = msgspec.json.Decoder(str)
+
+
 def read_call(body: bytes) -> Call:
     """Read the fields that routing needs.
 
@@ -60,24 +77,41 @@ def read_call(body: bytes) -> Call:
         BadRequest: the body isn't JSON, or its model isn't a name; the message says which.
     """
     try:
-        document = json.loads(body)
+        _check_utf8(body)
+        fields = _fields.decode(body)
+        model = _model(bytes(fields.model))
     except RecursionError as error:
         raise BadRequest("The body is nested too deeply.") from error
-    except ValueError as error:
+    except msgspec.ValidationError as error:  # the fields take any value, so it is the whole
+        raise BadRequest("The body must be a JSON object.") from error
+    except (msgspec.DecodeError, ValueError) as error:
         raise BadRequest(f"The body isn't valid JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise BadRequest("The body must be a JSON object.")
-    model = document.get("model")
-    if model is None:
+    limits = (fields.max_completion_tokens, fields.max_tokens)
+    return Call(model, bytes(fields.stream) == b"true", max(map(_whole_number, limits)))
+
+
+def _check_utf8(body: bytes) -> None:
+    if body.isascii():
+        return
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    for start in range(0, len(body), _PIECE_BYTES):  # never the whole text at once
+        decoder.decode(body[start : start + _PIECE_BYTES])
+    decoder.decode(b"", final=True)
+
+
+def _model(value: bytes) -> str:
+    if value in {b"", b"null"}:
         raise BadRequest("You must give a model.", param="model", code="missing_required_parameter")
-    if not isinstance(model, str):
-        kind = type(model).__name__
+    if not value.startswith(b'"'):
+        kinds = {b"[": "list", b"{": "dict", b"t": "bool", b"f": "bool"}
+        kind = kinds.get(value[:1]) or ("int" if _INTEGER.fullmatch(value) else "float")
         raise BadRequest(
             f"The model must be a string, not {kind}.", param="model", code="invalid_type"
         )
-    return Call(model, document.get("stream") is True, _max_tokens(document))
+    return _text.decode(value)
 
 
-def _max_tokens(document: dict[str, Any]) -> int:
-    limits = [document.get(name) for name in _TOKEN_LIMITS]
-    return max((limit for limit in limits if type(limit) is int), default=0)
+def _whole_number(value: msgspec.Raw) -> int:
+    """Return a limit of tokens, 0 when there is none; of an absurd one its beginning is enough."""
+    digits = bytes(value)
+    return int(digits[:_DIGITS]) if _INTEGER.fullmatch(digits) else 0

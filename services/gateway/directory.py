@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, async_sessionmaker
 from components.domain.registration import Access, EndpointType, Registration
 from services.core import keys
 from services.core.backoff import Backoff
-from services.core.records import ApiKey, Endpoint
+from services.core.records import ABSENT, ApiKey, Endpoint
 
 from . import schema
 from .errors import InvalidKey, UnknownModel
@@ -121,7 +121,9 @@ class Directory:
             api_keys = (
                 await session.scalars(select(ApiKey).where(ApiKey.revoked_at.is_(None)))
             ).all()
-            endpoints = (await session.scalars(select(Endpoint))).all()
+            endpoints = (
+                await session.scalars(select(Endpoint).where(Endpoint.status != ABSENT))
+            ).all()
         self._callers = {key.hash: _caller(key) for key in api_keys}
         self._routes = {route.name: route for record in endpoints if (route := self._route(record))}
         if not self.loaded:
@@ -130,7 +132,7 @@ class Directory:
 
     def _route(self, record: Endpoint) -> Route | None:
         try:
-            registration = Registration.model_validate(record.registration, strict=False)
+            registration = Registration.from_document(record.registration)
         except ValidationError as error:  # written by another version: skip it, serve the others
             self._log.error("endpoint can't be read", endpoint=record.name, error=str(error))
             return None

@@ -30,6 +30,14 @@ class TooLarge(Refused):
     code = "request_too_large"
 
 
+class Overloaded(Refused):
+    """The gateway holds as many bodies as it can."""
+
+    status = 503
+    code = "gateway_busy"
+    retry_after_seconds = 1
+
+
 class SlowBody(Refused):
     """The body didn't arrive in time."""
 

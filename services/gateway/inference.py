@@ -29,13 +29,14 @@ from services.core.server import Lifecycle
 from services.core.workers import Target
 
 from . import call as calls
-from .body import UPLOAD_SECONDS, request_body
+from .body import UPLOAD_SECONDS, Body, BodyBudget
 from .directory import Directory, Route
 from .errors import (
     AllBusy,
     BadRequest,
     NotReady,
     NoWorker,
+    Overloaded,
     Refused,
     SlowBody,
     TimedOut,
@@ -78,7 +79,7 @@ class Passage:
     place: Target
     target: bytes
     headers: Headers
-    body: bytes
+    body: Body
     send: Send
     trip: Trip
     exchange: Exchange
@@ -105,6 +106,7 @@ class Inference:
         self._measures = measures
         self._lifecycle = lifecycle
         self._log = log
+        self._budget = BodyBudget(settings.max_held_bytes)
 
     async def __call__(
         self, scope: Scope, receive: Receive, send: Send, upstream_path: bytes
@@ -119,12 +121,13 @@ class Inference:
         """
         trip = Trip(scope["path"], calls.request_id(scope["headers"]))
         exchange = Exchange(Budgets(UPLOAD_SECONDS, UPLOAD_SECONDS, UPLOAD_SECONDS))
+        body = Body(self._budget)
         self._lifecycle.enter()
         try:
-            route, body = await self._check(scope["headers"], receive, trip)
+            route = await self._check(scope["headers"], receive, trip, body)
             exchange.allow(self._budgets(route))
             exchange.watch_client(receive)
-            headers = _outgoing(scope["headers"], len(body), trip.request_id)
+            headers = _outgoing(scope["headers"], len(body.data), trip.request_id)
             query = scope["query_string"]
             target = upstream_path + b"?" + query if query else upstream_path
             place = (route.namespace, route.name)
@@ -134,22 +137,23 @@ class Inference:
         except Refused as refusal:
             await self._refuse(send, trip, refusal)
         finally:
+            body.drop()
             exchange.close()
             self._lifecycle.leave()
             self._tell(scope["method"], trip, exchange.elapsed())
 
-    async def _check(self, headers: Headers, receive: Receive, trip: Trip) -> tuple[Route, bytes]:
-        """Return where the request goes and its body, or refuse it."""
+    async def _check(self, headers: Headers, receive: Receive, trip: Trip, body: Body) -> Route:
+        """Read the request and return where it goes, or refuse it."""
         if not self._directory.loaded:
             raise NotReady("The gateway is starting.")
         caller = self._directory.caller(calls.api_key(headers))
         trip.team = caller.team
-        body = await request_body(headers, receive, self._settings.max_body_bytes)
-        call = calls.read_call(body)
+        await body.read(headers, receive, self._settings.max_body_bytes)
+        call = calls.read_call(body.data)
         route = self._directory.route(call.model, caller)
         trip.endpoint, trip.stream = route.name, call.stream
         self._refuse_impossible(call, route)
-        return route, body
+        return route
 
     def _refuse_impossible(self, call: calls.Call, route: Route) -> None:
         seconds = route.registration.request_timeout_seconds
@@ -210,6 +214,7 @@ class Inference:
             if refused is not None:
                 await self._discard(connection, passage.exchange)
                 return refused
+            passage.body.drop()  # it is a worker's now: nobody is tried after it
             await self._pass_on(connection, passage)
             return None
         finally:
@@ -220,11 +225,12 @@ class Inference:
         host = passage.trip.worker.encode()
         keep = self._pool.keeps_connections
         head = request_head(b"POST", passage.target, host, passage.headers, keep=keep)
-        if len(passage.body) <= _SMALL_BODY_BYTES:
-            connection.start(head + passage.body, head_only=False)
+        body = passage.body.data
+        if len(body) <= _SMALL_BODY_BYTES:
+            connection.start(head + body, head_only=False)
         else:
             connection.start(head, head_only=False)
-            await connection.write(passage.body)
+            await connection.write(body)
 
     async def _discard(self, connection: Connection, exchange: Exchange) -> None:
         while await exchange.read(connection):
@@ -291,7 +297,7 @@ def refusal_headers(refusal: Refused, request_id: bytes) -> Headers:
         headers.append((b"retry-after", b"%d" % math.ceil(refusal.retry_after_seconds)))
     if refusal.status == 401:
         headers.append((b"www-authenticate", b'Bearer realm="llm-platform"'))
-    if isinstance(refusal, TooLarge | SlowBody):
+    if isinstance(refusal, TooLarge | SlowBody | Overloaded):
         headers.append((b"connection", b"close"))  # the rest of the body isn't read
     return headers
 

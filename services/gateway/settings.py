@@ -30,8 +30,10 @@ class GatewaySettings(ServerSettings):
     """Empty in a pod; a kubeconfig's path for development."""
     refresh_seconds: float = 5
     """How often keys and endpoints are loaded when no news comes."""
-    max_body_bytes: int = 32 * MEBIBYTE
+    max_body_bytes: int = 8 * MEBIBYTE
     """The largest request body."""
+    max_held_bytes: int = 64 * MEBIBYTE
+    """How much of all requests' bodies is held at once; above it the answer is 503."""
     connect_seconds: float = 2
     """How long a connection to a worker may take."""
     keep_connections_seconds: float = 15

@@ -1,7 +1,9 @@
 # ruff: noqa: S608  (the tests' own statements, on the tests' own server)
+import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -12,6 +14,7 @@ from service_harness import (
     Service,
     metric,
     registration_map,
+    served,
     until,
 )
 
@@ -49,15 +52,41 @@ class World:
         return json.loads(text) if text else None
 
 
-def cacher_of(postgres: Postgres, database: str, redis: RedisServer, kube: KubeApi) -> Service:
+def cacher_of(
+    postgres: Postgres,
+    database: str,
+    redis: RedisServer,
+    kube: KubeApi,
+    release_seconds: str = "0.5",
+) -> Service:
     env = {
         "DATABASE_URL": f"{postgres.url}/{database}",
         "REDIS_URL": redis.url,
         "KUBECONFIG": str(kube.kubeconfig),
         "RESYNC_SECONDS": "1",
         "STATE_TTL_SECONDS": "4",
+        "NAME_RELEASE_SECONDS": release_seconds,
     }
     return Service("services.cacher", env)
+
+
+@contextlib.asynccontextmanager
+async def a_world(
+    postgres: Postgres, redis: RedisServer, migrated: str, folder: Path, release_seconds: str
+) -> AsyncIterator[World]:
+    kube = KubeApi(folder)
+    await kube.start()
+    for team in ("red", "blue"):
+        labels = {"llm-platform/team": team}
+        kube.put("namespaces", {"metadata": {"name": f"team-{team}", "labels": labels}})
+    database = postgres.copy_of(migrated)
+    cacher = cacher_of(postgres, database, redis, kube, release_seconds)
+    await cacher.start()
+    await cacher.ready()
+    whole = World(cacher, kube, postgres, redis, database)
+    yield whole
+    await whole.cacher.stop()
+    await kube.stop()
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
@@ -67,19 +96,18 @@ async def one_world(
     migrated: str,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[World]:
-    kube = KubeApi(tmp_path_factory.mktemp("cacher"))
-    await kube.start()
-    for team in ("red", "blue"):
-        labels = {"llm-platform/team": team}
-        kube.put("namespaces", {"metadata": {"name": f"team-{team}", "labels": labels}})
-    database = postgres.copy_of(migrated)
-    cacher = cacher_of(postgres, database, redis_server, kube)
-    await cacher.start()
-    await cacher.ready()
-    whole = World(cacher, kube, postgres, redis_server, database)
-    yield whole
-    await whole.cacher.stop()
-    await kube.stop()
+    folder = tmp_path_factory.mktemp("cacher")
+    async with a_world(postgres, redis_server, migrated, folder, "0.5") as whole:
+        yield whole
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def lasting(
+    postgres: Postgres, redis_server: RedisServer, migrated: str, tmp_path: Path
+) -> AsyncIterator[World]:
+    """A world of its own, in which a name isn't released while a test runs."""
+    async with a_world(postgres, redis_server, migrated, tmp_path, "600") as whole:
+        yield whole
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -141,7 +169,8 @@ async def test_a_name_stays_with_its_first_namespace(world: World) -> None:
         ({"registration.json": "{"}, "JSON"),
         ({"registration.json": '{"name": "a"}'}, "type"),
         (registration_map("a", "x", max_concurrency=0)["data"], "max_concurrency"),
-        (registration_map("a", "x", surprise=1)["data"], "surprise"),
+        (registration_map("a", "x", stack="nul \x00 in it")["data"], "stack"),
+        (registration_map("a", "x", model="m" * 1025)["data"], "model"),
         (registration_map("A_b", "x")["data"], "name"),
     ],
 )
@@ -213,3 +242,84 @@ async def test_one_instance_is_active_and_another_takes_over_at_sigterm(world: W
     await until(active)
     world.kube.put("configmaps", registration_map("b", "team-red"))
     await until(lambda: "b" in world.endpoints())
+
+
+async def test_a_field_of_a_newer_version_is_left_out(world: World) -> None:
+    world.kube.put("configmaps", registration_map("a", "team-red", surprise=1))
+    await until(lambda: world.endpoints() == {"a": "team-red"})
+    assert world.condition("team-red", "a") is None
+    assert "surprise" not in json.loads(world.column("a", "registration"))
+
+
+async def test_a_row_that_the_database_refuses_stops_nobody_else(world: World) -> None:
+    rule = "ALTER TABLE endpoints ADD CONSTRAINT poison CHECK (stack <> 'poison')"
+    world.postgres.sql(rule, world.database)
+    world.kube.put("configmaps", registration_map("a", "team-red", stack="poison"))
+    condition = await until(lambda: world.condition("team-red", "a"))
+    assert condition["reason"] == "Invalid"
+    assert "poison" in condition["message"]
+    world.kube.put("configmaps", registration_map("b", "team-blue"))
+    await until(lambda: world.endpoints() == {"b": "team-blue"})
+    world.kube.put("configmaps", registration_map("a", "team-red"))
+    await until(lambda: world.endpoints() == {"a": "team-red", "b": "team-blue"})
+    world.postgres.sql("ALTER TABLE endpoints DROP CONSTRAINT poison", world.database)
+
+
+async def test_an_unreadable_registration_keeps_its_record_and_its_name(lasting: World) -> None:
+    lasting.kube.put("configmaps", registration_map("a", "team-red", max_concurrency=9))
+    await until(lambda: lasting.endpoints() == {"a": "team-red"})
+    broken = registration_map("a", "team-red")
+    lasting.kube.put("configmaps", {**broken, "data": {"registration.json": "{"}})
+    await until(lambda: lasting.condition("team-red", "a"))
+    lasting.kube.put("configmaps", registration_map("a", "team-blue"))
+    condition = await until(lambda: lasting.condition("team-blue", "a"))
+    assert condition["reason"] == "NameTaken"
+    assert "team-red" not in condition["message"]
+    assert lasting.endpoints() == {"a": "team-red"}
+    assert json.loads(lasting.column("a", "registration"))["max_concurrency"] == 9
+    lasting.kube.put_slice("team-red", "a", {5001: True})
+    await until(lambda: lasting.column("a", "status") == "ready")
+    await until(lambda: lasting.state("a") == {"ready_workers": 1})
+
+
+async def test_a_name_is_kept_for_a_while_after_its_registration_is_gone(lasting: World) -> None:
+    lasting.kube.put("configmaps", registration_map("a", "team-red"))
+    await until(lambda: lasting.endpoints() == {"a": "team-red"})
+    lasting.kube.delete("configmaps", "team-red", "a-registration")
+    await until(lambda: lasting.column("a", "status") == "absent")
+    await until(lambda: lasting.state("a") is None)
+    gone = lasting.column("a", "updated_at")
+    lasting.kube.put("configmaps", registration_map("a", "team-blue"))
+    condition = await until(lambda: lasting.condition("team-blue", "a"))
+    assert condition["reason"] == "NameTaken"
+    # A restart of the cacher forgets neither the owner nor since when it is away.
+    await lasting.cacher.stop()
+    lasting.cacher = cacher_of(
+        lasting.postgres, lasting.database, lasting.redis, lasting.kube, "600"
+    )
+    await (await lasting.cacher.start()).ready()
+    passes = "llm_platform_cacher_passes_total"
+
+    async def compared() -> bool:
+        return await metric(lasting.cacher.url, passes, result="done") >= 2
+
+    await until(compared)
+    assert lasting.column("a", "updated_at") == gone
+    assert lasting.endpoints() == {"a": "team-red"}
+    lasting.kube.put("configmaps", registration_map("a", "team-red"))
+    await until(lambda: lasting.column("a", "status") == "pending")
+    assert lasting.condition("team-blue", "a")
+    lasting.kube.delete("configmaps", "team-red", "a-registration")
+    await until(lambda: lasting.column("a", "status") == "absent")
+    long_ago = "UPDATE endpoints SET updated_at = now() - interval '601 s'"
+    lasting.postgres.sql(long_ago, lasting.database)
+    await until(lambda: lasting.endpoints() == {"a": "team-blue"})
+    await until(lambda: lasting.condition("team-blue", "a") is None)
+
+
+async def test_waiting_for_the_lock_is_told_once(world: World) -> None:
+    second = await cacher_of(world.postgres, world.database, world.redis, world.kube).start()
+    async with served(second):
+        await until(lambda: second.said("waiting for the lock"))
+        await second.ready()
+        assert len(second.said("waiting for the lock")) == 1

@@ -187,6 +187,58 @@ async def test_metrics_count_codes_and_durations(model: Model) -> None:
         assert await metric(forwarder.url, f"{prefix}_first_byte_seconds_count") == 2
 
 
+async def _alive(forwarder: Service) -> int:
+    async with aiohttp.ClientSession(forwarder.url) as session, session.get("/livez/model") as it:
+        return it.status
+
+
+async def test_a_model_that_fails_for_long_is_to_be_restarted(model: Model) -> None:
+    forwarder = await ready_forwarder(model, MODEL_DEAD_SECONDS="0.5")
+
+    async def status_is(status: int) -> bool:
+        return await _alive(forwarder) == status
+
+    async with served(forwarder), aiohttp.ClientSession(forwarder.url) as session:
+        assert await _alive(forwarder) == 200
+        model.healthy = False
+        await until(lambda: status_is(503))
+        # Bytes of an answer are a sign of life, whatever the health route says.
+        body = {"do": "stream", "chunks": 60, "pause": 0.05}
+        async with session.post("/x", json=body) as stream:
+            await stream.content.readany()
+            await until(lambda: status_is(200))
+            await stream.read()
+        await until(lambda: status_is(503))
+        model.healthy = True
+        await until(lambda: status_is(200))
+
+
+async def test_a_model_that_never_was_healthy_has_all_its_time(model: Model) -> None:
+    model.healthy = False
+    forwarder = await forwarder_of(model, MODEL_DEAD_SECONDS="0.1").start()
+    async with served(forwarder):
+        await forwarder.listening()
+        for _ in range(20):
+            assert await _alive(forwarder) == 200
+            await asyncio.sleep(0.05)
+
+
+async def test_a_restarted_model_has_all_its_time_again(model: Model) -> None:
+    forwarder = await ready_forwarder(model, MODEL_DEAD_SECONDS="0.3")
+
+    async def dead() -> bool:
+        return await _alive(forwarder) == 503
+
+    async with served(forwarder), aiohttp.ClientSession(forwarder.url) as session:
+        model.healthy = False
+        await until(dead)
+        async with session.get("/drain") as hook:
+            assert hook.status == 200
+        for _ in range(20):
+            assert await _alive(forwarder) == 200
+            await asyncio.sleep(0.05)
+
+
 async def test_wrong_settings_are_told_by_name_and_without_their_values() -> None:
     env = {"ENDPOINT": "m", "MAX_CONCURRENCY": "0", "UPSTREAM": "ftp://canary-value"}
     forwarder = await Service("services.forwarder", env).start()

@@ -1,12 +1,14 @@
 import asyncio
 import base64
+import dataclasses
 import json
+import tracemalloc
 
 import aiohttp
 import pytest
 from openai import AsyncOpenAI
-from service_harness import Model, chunk, metric, until
-from service_platform import KEYS, Platform
+from service_harness import Model, chunk, metric, served, until
+from service_platform import KEYS, Platform, gateway_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -119,12 +121,58 @@ async def test_a_hundred_streams_at_once_lose_no_byte(platform: Platform) -> Non
 
 
 async def test_a_large_body_goes_through_and_a_larger_one_is_refused(platform: Platform) -> None:
-    text = "x" * (8 * 2**20)
+    text = "x" * (7 * 2**20)
     assert (await platform.post(text=text)).status == 200
     assert len(platform.model.requests[-1]["body"]) > len(text)
-    refused = await platform.post(text="x" * (33 * 2**20))
+    refused = await platform.post(text="x" * (9 * 2**20))
     assert refused.status == 413
     assert refused.error["code"] == "request_too_large"
+
+
+async def test_a_body_is_not_built_in_memory_to_be_looked_at() -> None:
+    from services.gateway.call import read_call
+
+    nested = b"[" + b"[]," * 300_000 + b"[]]"
+    body = b'{"stream": true, "messages": ' + nested + b', "max_tokens": 7, "model": "m"}'
+    tracemalloc.start()
+    try:
+        call = read_call(body)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (call.model, call.stream, call.max_tokens) == ("m", True, 7)
+    assert peak < 100_000
+
+
+async def test_bodies_over_the_budget_of_all_are_a_503_until_others_are_gone(
+    platform: Platform,
+) -> None:
+    budget = {"MAX_HELD_BYTES": str(2**20)}
+    gateway = gateway_of(
+        platform.postgres, platform.database, platform.redis, platform.kube, platform.keys_dir,
+        **budget,
+    )  # fmt: skip
+    small = dataclasses.replace(platform, gateway=await gateway.start())
+    async with served(gateway):
+        await gateway.ready()
+        await small.routed(small.endpoint, [small.forwarder.port])
+        text = "x" * 700_000
+        held = asyncio.create_task(small.post(do="hold", text=text))
+        await until(lambda: small.model.open == 1)
+        refused = await small.post(text=text)
+        assert refused.status == 503
+        assert int(refused.headers["retry-after"]) >= 1
+        assert refused.error["code"] == "gateway_busy"
+        assert (await small.post(text="small")).status == 200
+        small.model.release.set()
+        assert (await held).status == 200
+        # An answer that has begun needs its request's body no more.
+        async with small.session() as session:
+            body = small.body(do="stream", chunks=1000, pause=0.05, stream=True, text=text)
+            async with session.post("/v1/chat/completions", json=body) as stream:
+                await stream.content.readany()
+                for _ in range(3):
+                    assert (await small.post(text=text)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -134,6 +182,12 @@ async def test_a_large_body_goes_through_and_a_larger_one_is_refused(platform: P
         (b"", None, "JSON"),
         (b"\xff\xfe{}", None, "JSON"),
         (b"[1]", None, "object"),
+        (b'{"model": "m", "messages": "\xff"}', None, "JSON"),
+        (b'{"model": "m", "messages": [}', None, "JSON"),
+        (b'{"model": "m", "x": ' + b"[" * 200_000, None, "deep"),
+        (b'{"model": {"a": 1}}', "model", "must be a string, not dict"),
+        (b'{"model": 7.5}', "model", "must be a string, not float"),
+        (b'{"model": true}', "model", "must be a string, not bool"),
         (b"[" * 200_000, None, "JSON|deep"),
         (b"{}", "model", "must give a model"),
         (b'{"model": null}', "model", "must give a model"),

@@ -443,6 +443,26 @@ async def test_a_removed_endpoint_is_a_404(platform: Platform) -> None:
     await until(gone)
 
 
+async def test_an_absent_endpoint_is_neither_routed_nor_listed(platform: Platform) -> None:
+    platform.postgres.sql(
+        f"UPDATE endpoints SET status = 'absent' WHERE name = '{platform.endpoint}'",
+        platform.database,
+    )
+
+    async def gone() -> bool:
+        return (await platform.post()).status == 404
+
+    await until(gone)
+    async with platform.session() as session, session.get("/v1/models") as answer:
+        assert platform.endpoint not in [item["id"] for item in (await answer.json())["data"]]
+
+
+async def test_a_field_of_a_newer_version_leaves_an_endpoint_in(platform: Platform) -> None:
+    name = f"{platform.endpoint}-newer"
+    await platform.add(name, {platform.forwarder.port: True}, surprise=1)
+    assert (await platform.post(model=name)).status == 200
+
+
 async def test_sigterm_lets_an_open_stream_end_complete(platform: Platform) -> None:
     args = (platform.postgres, platform.database, platform.redis, platform.kube, platform.keys_dir)
     gateway = gateway_of(*args)

@@ -41,3 +41,57 @@ async def test_a_database_that_is_away_is_waited_for_and_then_told() -> None:
     assert job.said("waiting for Postgres")
     assert "did not answer within" in job.said("migration failed")[0]["error"]
     assert "canary-password" not in job.raw
+
+
+async def test_a_database_of_a_newer_version_is_left_as_it_is(
+    postgres: Postgres, database: str
+) -> None:
+    postgres.sql("UPDATE alembic_version SET version_num = '9999'", database)
+    job = await migration(f"{postgres.url}/{database}").start()
+    assert await job.wait(60) == 0
+    assert job.said("a newer version has migrated the database")[0]["revision"] == "9999"
+    assert postgres.sql("SELECT version_num FROM alembic_version", database) == "9999"
+
+
+async def test_a_migration_that_fails_is_told_in_a_line(postgres: Postgres) -> None:
+    name = postgres.new_database()
+    postgres.sql("CREATE TABLE endpoints (x int)", name)  # somebody else's, in the way
+    job = await migration(f"{postgres.url}/{name}").start()
+    assert await job.wait(60) == 1
+    assert "already exists" in job.said("migration failed")[0]["error"]
+    assert "Traceback" not in job.raw
+    assert postgres.sql("SELECT to_regclass('api_keys') IS NULL", name) == "t"
+
+
+async def test_a_wrong_password_is_told_in_a_line(postgres: Postgres, database: str) -> None:
+    url = f"{postgres.url}/{database}".replace("secret", "wrong-canary")
+    job = await migration(url, DATABASE_WAIT_SECONDS="1").start()
+    assert await job.wait(60) == 1
+    assert "password" in job.said("migration failed")[0]["error"]
+    assert "Traceback" not in job.raw
+    assert "wrong-canary" not in job.raw
+
+
+async def test_only_a_migration_may_take_any_time(postgres: Postgres, database: str) -> None:
+    from services.core.records import database as engine_of
+
+    url = f"{postgres.url}/{database}"
+    limits = []
+    for engine in (engine_of(url), engine_of(url, statement_seconds=None)):
+        async with engine.connect() as connection:
+            raw = await connection.get_raw_connection()
+            limits.append(raw.driver_connection._config.command_timeout)
+        await engine.dispose()
+    assert limits == [10, None]
+
+
+async def test_the_server_notices_a_lost_client_soon(postgres: Postgres, database: str) -> None:
+    from sqlalchemy import text
+
+    from services.core.records import database as engine_of
+
+    engine = engine_of(f"{postgres.url}/{database}")
+    async with engine.connect() as connection:
+        for name, value in {"idle": "15", "interval": "5", "count": "3"}.items():
+            assert await connection.scalar(text(f"SHOW tcp_keepalives_{name}")) == value
+    await engine.dispose()
