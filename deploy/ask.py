@@ -33,12 +33,7 @@ class Gateway:
         Raises:
             DeployError: there is no answer; the message has the gateway's own words.
         """
-        body = {
-            "model": model,
-            "messages": [{"role": "user", "content": question}],
-            "max_tokens": 60,
-            "temperature": 0,
-        }
+        body = _body(model, question)
         step, heartbeat = f"asking {model}", Heartbeat(report, f"asking {model}")
         deadline = time.monotonic() + _READY_LIMIT_SECONDS
         while True:
@@ -59,7 +54,7 @@ class Gateway:
 
     def curl(self, model: str, question: str) -> str:
         """Return the command that asks the same."""
-        body = json.dumps({"model": model, "messages": [{"role": "user", "content": question}]})
+        body = json.dumps(_body(model, question))
         return (
             f"curl {self.address}/v1/chat/completions -H 'Authorization: Bearer '$LLM_PLATFORM_KEY "
             f"-H 'Content-Type: application/json' -d '{body}'"
@@ -76,3 +71,13 @@ class Gateway:
         )
         with urllib.request.urlopen(request, timeout=_ANSWER_LIMIT_SECONDS) as reply:  # noqa: S310
             return json.load(reply)
+
+
+def _body(model: str, question: str) -> dict[str, Any]:
+    # Bounded and without chance: a small model may ramble on, and each time otherwise.
+    return {
+        "model": model,
+        "messages": [{"role": "user", "content": question}],
+        "max_tokens": 60,
+        "temperature": 0,
+    }
