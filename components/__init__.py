@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .contracts import Contract, FoundationContract, In, PlatformContract, TeamContract
     from .domain.accelerators import Accelerator
+    from .domain.hooks import Callback, Hooks, Logging, Validation
+    from .domain.recording import MeshKind
     from .domain.registration import Access, EndpointType
     from .domain.scaling import Scaling
+    from .domain.scaling_source import CloudWatch, ManagedPrometheus
     from .domain.weights import Weights
     from .foundation import Foundation, Grant
+    from .kube.addon import Chart, Existing, Image
     from .kube.generated_secret import GeneratedSecret, GeneratedSecretArgs
+    from .kube.keda import Keda, KedaArgs
+    from .kube.keda_manifests import KedaManifests
+    from .kube.mesh import ExistingIstio, IstioCharts, Mesh, MeshArgs
+    from .kube.metrics_server import MetricsServer, MetricsServerArgs
     from .kube.namespace import Namespace, NamespaceArgs
+    from .kube.prometheus import ExistingPrometheus, Prometheus, PrometheusArgs
+    from .kube.prometheus_adapter import PrometheusAdapter, PrometheusAdapterArgs
     from .kube.team import Team, TeamArgs
     from .local.cluster import load_kubeconfig
     from .local.database import LocalDatabase, LocalDatabaseArgs
@@ -24,18 +34,25 @@ if TYPE_CHECKING:
     from .local.redis import LocalRedis, LocalRedisArgs
     from .local.storage import LocalStorage, LocalStorageArgs
     from .serving.cacher import Cacher, CacherArgs
-    from .serving.endpoint import ModelEndpoint, ModelEndpointArgs, Resources
+    from .serving.endpoint import ModelEndpoint, ModelEndpointArgs, Resources, Tasks
     from .serving.gateway import Gateway, GatewayArgs
     from .serving.runtimes import LlamaCpp, RunnableImage
+    from .serving.vllm import Vllm
 
 _HOMES = {
     "Accelerator": ".domain.accelerators",
     "Access": ".domain.registration",
     "Cacher": ".serving.cacher",
     "CacherArgs": ".serving.cacher",
+    "Callback": ".domain.hooks",
+    "Chart": ".kube.addon",
+    "CloudWatch": ".domain.scaling_source",
     "Contract": ".contracts",
     "DataImages": ".local.foundation",
     "EndpointType": ".domain.registration",
+    "Existing": ".kube.addon",
+    "ExistingIstio": ".kube.mesh",
+    "ExistingPrometheus": ".kube.prometheus",
     "Foundation": ".foundation",
     "FoundationContract": ".contracts",
     "Gateway": ".serving.gateway",
@@ -43,7 +60,13 @@ _HOMES = {
     "GeneratedSecret": ".kube.generated_secret",
     "GeneratedSecretArgs": ".kube.generated_secret",
     "Grant": ".foundation",
+    "Hooks": ".domain.hooks",
+    "Image": ".kube.addon",
     "In": ".contracts",
+    "IstioCharts": ".kube.mesh",
+    "Keda": ".kube.keda",
+    "KedaArgs": ".kube.keda",
+    "KedaManifests": ".kube.keda_manifests",
     "LlamaCpp": ".serving.runtimes",
     "LocalDatabase": ".local.database",
     "LocalDatabaseArgs": ".local.database",
@@ -54,17 +77,31 @@ _HOMES = {
     "LocalRedisArgs": ".local.redis",
     "LocalStorage": ".local.storage",
     "LocalStorageArgs": ".local.storage",
+    "Logging": ".domain.hooks",
+    "ManagedPrometheus": ".domain.scaling_source",
+    "Mesh": ".kube.mesh",
+    "MeshArgs": ".kube.mesh",
+    "MeshKind": ".domain.recording",
+    "MetricsServer": ".kube.metrics_server",
+    "MetricsServerArgs": ".kube.metrics_server",
     "ModelEndpoint": ".serving.endpoint",
     "ModelEndpointArgs": ".serving.endpoint",
     "Namespace": ".kube.namespace",
     "NamespaceArgs": ".kube.namespace",
     "PlatformContract": ".contracts",
+    "Prometheus": ".kube.prometheus",
+    "PrometheusAdapter": ".kube.prometheus_adapter",
+    "PrometheusAdapterArgs": ".kube.prometheus_adapter",
+    "PrometheusArgs": ".kube.prometheus",
     "Resources": ".serving.endpoint",
     "RunnableImage": ".serving.runtimes",
     "Scaling": ".domain.scaling",
+    "Tasks": ".serving.endpoint",
     "Team": ".kube.team",
     "TeamArgs": ".kube.team",
     "TeamContract": ".contracts",
+    "Validation": ".domain.hooks",
+    "Vllm": ".serving.vllm",
     "VolumeSizes": ".local.foundation",
     "Weights": ".domain.weights",
     "load_kubeconfig": ".local.cluster",
@@ -75,9 +112,15 @@ __all__ = [
     "Access",
     "Cacher",
     "CacherArgs",
+    "Callback",
+    "Chart",
+    "CloudWatch",
     "Contract",
     "DataImages",
     "EndpointType",
+    "Existing",
+    "ExistingIstio",
+    "ExistingPrometheus",
     "Foundation",
     "FoundationContract",
     "Gateway",
@@ -85,7 +128,13 @@ __all__ = [
     "GeneratedSecret",
     "GeneratedSecretArgs",
     "Grant",
+    "Hooks",
+    "Image",
     "In",
+    "IstioCharts",
+    "Keda",
+    "KedaArgs",
+    "KedaManifests",
     "LlamaCpp",
     "LocalDatabase",
     "LocalDatabaseArgs",
@@ -96,17 +145,31 @@ __all__ = [
     "LocalRedisArgs",
     "LocalStorage",
     "LocalStorageArgs",
+    "Logging",
+    "ManagedPrometheus",
+    "Mesh",
+    "MeshArgs",
+    "MeshKind",
+    "MetricsServer",
+    "MetricsServerArgs",
     "ModelEndpoint",
     "ModelEndpointArgs",
     "Namespace",
     "NamespaceArgs",
     "PlatformContract",
+    "Prometheus",
+    "PrometheusAdapter",
+    "PrometheusAdapterArgs",
+    "PrometheusArgs",
     "Resources",
     "RunnableImage",
     "Scaling",
+    "Tasks",
     "Team",
     "TeamArgs",
     "TeamContract",
+    "Validation",
+    "Vllm",
     "VolumeSizes",
     "Weights",
     "load_kubeconfig",

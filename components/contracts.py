@@ -90,6 +90,7 @@ class FoundationContract(Contract):
             "kubeconfig",
             "database_password",
             "redis_password",
+            "redis_scaler_password",
             "bucket_access_key",
             "bucket_secret_key",
             "bucket_reader_access_key",
@@ -109,6 +110,8 @@ class FoundationContract(Contract):
     redis_host: pulumi.Output[str]
     redis_port: pulumi.Output[int]
     redis_password: pulumi.Output[str]
+    redis_scaler_password: pulumi.Output[str]
+    """Of the user who may ask how long activation lists are and nothing else."""
     bucket_name: pulumi.Output[str]
     bucket_region: pulumi.Output[str]
     bucket_endpoint: pulumi.Output[str]
@@ -140,6 +143,12 @@ class PlatformContract(Contract):
     namespace: pulumi.Output[str]
     services_image: pulumi.Output[str]
     """The image of the forwarder that stands beside every model."""
+    prometheus_url: pulumi.Output[str]
+    """Where the metrics that endpoints scale on are read, for programs in the cluster."""
+    redis_address: pulumi.Output[str]
+    """Redis as ``host:port``: where tasks wait and activation lists are."""
+    cacher_url: pulumi.Output[str]
+    """Who tells how many tasks of an endpoint are outstanding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +161,7 @@ class TeamContract(Contract):
             "kubeconfig",
             "bucket_access_key",
             "bucket_secret_key",
+            "redis_password",
         }
     )
 
@@ -166,6 +176,8 @@ class TeamContract(Contract):
     """Where the team's workers read weights; nothing can be written there."""
     bucket_access_key: pulumi.Output[str]
     bucket_secret_key: pulumi.Output[str]
+    redis_password: pulumi.Output[str]
+    """Of the Redis user who reaches the team's tasks and nothing else."""
 
     @staticmethod
     def prefix(team: K8sName) -> str:

@@ -4,10 +4,10 @@ A grant is a value: "may read this bucket". Binding grants to a workload gives i
 and the wiring (where it is, how to get in) at once, so that it never has one without the other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Literal, Protocol
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -50,13 +50,22 @@ class Redis:
     host: pulumi.Output[str]
     port: pulumi.Output[int]
     password: pulumi.Output[str]
+    user: str = "default"
+    """Whose password it is; what this user may do is the server's to say."""
+    clustered: bool = False
+    """Whether its keys are spread over several servers."""
 
     @property
     def url(self) -> pulumi.Output[str]:
         """The whole of it as one secret URL."""
         return pulumi.Output.format(
-            "redis://:{0}@{1}:{2}/0", self.password, self.host, self.port.apply(int)
+            "redis://{0}:{1}@{2}:{3}/0", self.user, self.password, self.host, self.port.apply(int)
         )
+
+    @property
+    def address(self) -> pulumi.Output[str]:
+        """Where it is, as ``host:port``; not secret."""
+        return pulumi.Output.format("{0}:{1}", self.host, self.port.apply(int))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +94,7 @@ class Permission(StrEnum):
     READ = "read"
     WRITE = "write"
     USE = "use"
+    CONSUME = "consume"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +113,11 @@ class Grant:
     def use_redis(cls, redis: Redis) -> "Grant":
         """May read and write Redis."""
         return cls(resource=redis, permission=Permission.USE)
+
+    @classmethod
+    def consume_queue(cls, queue: Redis) -> "Grant":
+        """May take tasks from the queues that these credentials open, and settle them."""
+        return cls(resource=queue, permission=Permission.CONSUME)
 
     @classmethod
     def read_bucket(cls, bucket: Bucket) -> "Grant":
@@ -138,6 +153,7 @@ class Identity(Protocol):
         namespace: In[str],
         grants: Sequence[Grant],
         opts: pulumi.ResourceOptions,
+        container: str = "",
     ) -> Binding:
         """Bind ``grants`` to a workload.
 
@@ -147,6 +163,74 @@ class Identity(Protocol):
             namespace: Where it runs.
             grants: What it may touch.
             opts: Options of the resources, their parent above all.
+            container: The only one of its containers that gets them, where that is so: its secrets
+                are kept apart from those of the others.
+        """
+        ...
+
+
+BrokerKind = Literal["redis", "sqs", "servicebus"]
+"""What carries the tasks of asynchronous endpoints."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KedaTrigger:
+    """What tells KEDA how much there is to do."""
+
+    type: str
+    """KEDA's name of the trigger."""
+    metadata: Mapping[str, In[str]]
+    """KEDA's settings of it, all but the number that one worker is meant to have."""
+    target_field: str = "targetValue"
+    """KEDA's name of that number, which differs between triggers."""
+    authentication: str | None = None
+    """The object that holds its credentials; none where it needs none."""
+    authentication_kind: Literal["ClusterTriggerAuthentication", "TriggerAuthentication"] = (
+        "ClusterTriggerAuthentication"
+    )
+
+    def aimed_at(self, per_worker: int) -> Mapping[str, In[str]]:
+        """Return the whole metadata for so many tasks per worker."""
+        return {**self.metadata, self.target_field: str(per_worker)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue:
+    """The queue of one asynchronous endpoint, as its workers and its autoscaler see it."""
+
+    grants: Sequence[Grant]
+    """What a worker needs to take tasks from it."""
+    settings: Mapping[str, In[str]]
+    """Environment variables of the worker that say where it is; nothing secret."""
+    trigger: KedaTrigger
+    """What tells how many tasks wait or run."""
+
+
+class Broker(Protocol):
+    """Carries tasks to the workers of one team's asynchronous endpoints."""
+
+    @property
+    def kind(self) -> BrokerKind:
+        """What it is."""
+        ...
+
+    def queue(
+        self,
+        endpoint: str,
+        *,
+        team: str,
+        namespace: In[str],
+        cacher_url: In[str],
+        opts: pulumi.ResourceOptions | None = None,
+    ) -> Queue:
+        """Return the queue of an endpoint, with what has to be created for it.
+
+        Args:
+            endpoint: Its name.
+            team: Whose it is.
+            namespace: Where its workers run.
+            cacher_url: Who knows how many tasks are outstanding, where the broker itself doesn't.
+            opts: Options of the resources that it takes, their parent above all.
         """
         ...
 
@@ -159,6 +243,10 @@ class Foundation(Opaque):
     namespace: pulumi.Output[str]
     database: Database
     redis: Redis
+    redis_scaler: Redis
+    """The same Redis, with credentials that tell how long activation lists are and nothing else."""
+    broker: BrokerKind = "redis"
+    """What carries the tasks of asynchronous endpoints."""
     bucket: Bucket
     """With the credentials of its owner."""
     bucket_reader: Bucket

@@ -22,6 +22,9 @@ from .weights import publish_demo
 
 FOUNDATION, PLATFORM = "foundation.local", "platform.local"
 _DATA_IMAGES = ("postgres", "redis", "objectstore")
+_SERVICE_IMAGES = ("services", "llamacpp")
+_ADDONS = ("keda", "prometheus", "prometheus-adapter", "metrics-server")
+"""The cluster's add-ons: their images, and the tools that these are made of."""
 
 
 @dataclass(frozen=True)
@@ -85,12 +88,12 @@ class Local:
 
     def publish_images(self, cluster: Cluster) -> dict[str, str]:
         """Make all images and push them; return each one's name by digest."""
-        toolchain.ensure(["versitygw"], self.report)
+        toolchain.ensure(["versitygw", *_ADDONS], self.report)
         workshop = Workshop(
             LayerStore(self.paths.images),
             self.paths.logs,
             self.report,
-            toolchain.binary_of,
+            toolchain.program,
         )
         workshop.store.remove_unfinished()
         return {
@@ -110,11 +113,8 @@ class Local:
         self, cluster: Cluster, images: Mapping[str, str], weights: str
     ) -> dict[str, str]:
         return {
-            **{
-                f"llm-platform:images.{name}": reference
-                for name, reference in images.items()
-                if name not in _DATA_IMAGES
-            },
+            **{f"llm-platform:images.{name}": images[name] for name in _SERVICE_IMAGES},
+            **addon_settings(images),
             "llm-platform:weights.gemma": weights,
             **cluster.gateway_address(),
         }
@@ -138,3 +138,16 @@ class Local:
             f"--stack {PLATFORM})\n"
             f"  {gateway.curl('gemma', QUESTION)}"
         )
+
+
+def addon_settings(images: Mapping[str, str]) -> dict[str, str]:
+    """Say where each add-on of the cluster comes from: our image, and our manifests of it.
+
+    Args:
+        images: The published images by their names, those of the add-ons among them.
+    """
+    settings = {"llm-platform:addons.keda.manifests": str(toolchain.manifests_of("keda"))}
+    for name in _ADDONS:
+        path = f"llm-platform:addons.{name.replace('-', '_')}"
+        settings |= {f"{path}.source": "manifests", f"{path}.image": images[name]}
+    return settings

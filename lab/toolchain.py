@@ -1,108 +1,23 @@
 """The tool chain: what is on PATH is used, what is missing is built once per machine."""
 
 import hashlib
-import json
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from .commands import alone, run, run_logged, run_quietly
+from .commands import alone, run, run_logged, write
 from .errors import StepError
 from .paths import cache_dir
 from .progress import Report
+from .tools import CLUSTER_TOOLS, TOOLS, Kustomization, ModuleFiles, Tool, kubectl_works
 
 SOURCES = Path(__file__).parent / "toolchain"
 LANGUAGE_HOST = Path(__file__).parent / "language_host"
-_KUBERNETES_VERSION = (
-    "-X k8s.io/component-base/version.gitVersion=v1.34.4 "
-    "-X k8s.io/component-base/version.gitMajor=1 "
-    "-X k8s.io/component-base/version.gitMinor=34"
-)
-_PULUMI_VERSION = "-X github.com/pulumi/pulumi/sdk/v3/go/common/version.Version=v3.276.0"
 
-
-@dataclass(frozen=True)
-class ModuleFiles:
-    """Files that a build embeds, and that a module carries somewhere else.
-
-    Args:
-        module: The module's path.
-        folder: Where they are in it.
-        names: Their names.
-    """
-
-    module: str
-    folder: str
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Tool:
-    """A program that is built from Go modules, if nothing else provides it.
-
-    Args:
-        name: The folder with its module files.
-        binary: What the program is called.
-        package: What is built: a package of a module, or the folder's own `main`.
-        flags: More flags for the linker.
-        embeds: Files that have to lie beside its `main`.
-        on_path: Whether a usable one is installed; default: it is always built, because
-            the cluster needs this very version.
-    """
-
-    name: str
-    binary: str
-    package: str = "."
-    flags: str = ""
-    embeds: ModuleFiles | None = None
-    on_path: Callable[[], bool] = lambda: False
-
-
-def _pulumi_works() -> bool:
-    return bool(run_quietly(["pulumi", "version"]))
-
-
-def _kubernetes_plugin_is_there() -> bool:
-    if shutil.which("pulumi-resource-kubernetes"):
-        return True
-    plugins = json.loads(run_quietly(["pulumi", "plugin", "ls", "--json"]) or "[]")
-    return any(each["name"] == "kubernetes" and each["kind"] == "resource" for each in plugins)
-
-
-# In the order in which they are built: the cluster can start while the rest is made.
-TOOLS = {
-    tool.name: tool
-    for tool in (
-        Tool("kubernetes", "kube", flags=_KUBERNETES_VERSION),
-        Tool("pause", "pause"),
-        Tool("registry", "registry", "github.com/distribution/distribution/v3/cmd/registry"),
-        Tool("coredns", "coredns", "github.com/coredns/coredns"),
-        Tool("versitygw", "versitygw", "github.com/versity/versitygw/cmd/versitygw"),
-        Tool(
-            "pulumi",
-            "pulumi",
-            "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi",
-            flags=_PULUMI_VERSION,
-            on_path=_pulumi_works,
-        ),
-        Tool(
-            "provider-kubernetes",
-            "pulumi-resource-kubernetes",
-            flags="-X main.version=v4.26.0",
-            embeds=ModuleFiles(
-                "github.com/pulumi/pulumi-kubernetes/provider/v4",
-                "cmd/pulumi-resource-kubernetes",
-                ("schema.json", "terraform-mapping.json"),
-            ),
-            on_path=_kubernetes_plugin_is_there,
-        ),
-    )
-}
-CLUSTER_TOOLS = ("kubernetes", "pause", "registry", "coredns")
+__all__ = ["CLUSTER_TOOLS", "TOOLS", "Tool"]
 
 
 def build_key(tool: Tool, files: Mapping[str, bytes], machine: str) -> str:
@@ -115,6 +30,8 @@ def build_key(tool: Tool, files: Mapping[str, bytes], machine: str) -> str:
     """
     digest = hashlib.sha256()
     recipe = [tool.package, tool.binary, tool.flags, repr(tool.embeds), machine]
+    # Only what a tool has of these: the others keep their names, and needn't be built again.
+    recipe += [repr(each) for each in (tool.tags, tool.also, tool.manifests) if each]
     for name, content in [
         *((f"recipe {number}", text.encode()) for number, text in enumerate(recipe)),
         *sorted(files.items()),
@@ -141,6 +58,28 @@ def binary_of(name: str) -> Path:
     return home_of(TOOLS[name]) / TOOLS[name].binary
 
 
+def program(name: str) -> Path:
+    """Return where a built program is, or will be, by what it is called."""
+    tool = next(each for each in TOOLS.values() if name in each.programs)
+    return home_of(tool) / name
+
+
+def manifests_of(name: str) -> Path:
+    """Return where the rendered manifests of a tool are, or will be.
+
+    Args:
+        name: A key of `TOOLS` whose tool has manifests.
+    """
+    tool = TOOLS[name]
+    if tool.manifests is None:
+        raise ValueError(f"{name} has no manifests")
+    return _manifests(tool.manifests, home_of(tool).parent)
+
+
+def _manifests(kustomization: Kustomization, folder: Path) -> Path:
+    return folder / "manifests" / kustomization.name
+
+
 def is_built(name: str) -> bool:
     """Tell whether the cache has this tool."""
     return binary_of(name).exists()
@@ -156,8 +95,7 @@ def ensure(names: Iterable[str], report: Report) -> None:
     Raises:
         StepError: A build failed, or Go is missing.
     """
-    wanted = [TOOLS[name] for name in TOOLS if name in set(names)]
-    missing = [each for each in wanted if not is_built(each.name) and not each.on_path()]
+    missing = _missing(set(names))
     if missing:
         _require_go()
         root = cache_dir() / "toolchain"
@@ -168,6 +106,19 @@ def ensure(names: Iterable[str], report: Report) -> None:
                     _build(tool, f"{number} of {len(missing)}", report, lock)
     if all(is_built(each.name) or each.on_path() for each in TOOLS.values()):
         _remove_build_caches(report)
+
+
+def _missing(names: set[str]) -> list[Tool]:
+    """List what is to be built: these, and a `kubectl` when something of theirs is rendered."""
+    wanted = {
+        tool.name
+        for tool in TOOLS.values()
+        if tool.name in names and not is_built(tool.name) and not tool.on_path()
+    }
+    renders = any(TOOLS[name].manifests for name in wanted)
+    if renders and not is_built("kubernetes") and not kubectl_works():
+        wanted.add("kubernetes")
+    return [tool for tool in TOOLS.values() if tool.name in wanted]
 
 
 def _require_go() -> None:
@@ -199,13 +150,16 @@ def _build(tool: Tool, position: str, report: Report, lock: int) -> None:
         # The build inherits the lock: if we are killed, the next builder waits for it.
         run_logged(
             step,
-            go_build(tool, temporary / "bin" / tool.binary),
+            go_build(tool, temporary / "bin"),
             log,
             report,
             cwd=source,
             env=_go_environment(),
             keep_open=[lock],
         )
+        _name_programs(tool, temporary / "bin")
+        if tool.manifests:
+            _render(tool.manifests, source, temporary, log, report)
         shutil.rmtree(source)
         temporary.chmod(0o755)
         shutil.rmtree(home.parent, ignore_errors=True)
@@ -215,25 +169,49 @@ def _build(tool: Tool, position: str, report: Report, lock: int) -> None:
     report(f"{step}: done")
 
 
-def go_build(tool: Tool, target: Path) -> list[str]:
-    """Write the command that builds a tool in its folder."""
-    flags = f"-s -w {tool.flags}".strip()
-    return ["go", "build", "-v", "-trimpath", "-ldflags", flags, "-o", str(target), tool.package]
+def go_build(tool: Tool, folder: Path) -> list[str]:
+    """Write the command that builds a tool's programs into a folder.
+
+    Several are built by one command, so that what they share is compiled once.
+    """
+    # Go names several programs itself, and wants to be told by a slash that this is a folder.
+    target = f"{folder}/" if tool.also else str(folder / tool.binary)
+    tags = ["-tags", tool.tags] if tool.tags else []
+    linker = ["-ldflags", f"-s -w {tool.flags}".strip()]
+    packages = tool.programs.values()
+    return ["go", "build", "-v", "-trimpath", *tags, *linker, "-o", target, *packages]
+
+
+def _name_programs(tool: Tool, folder: Path) -> None:
+    """Give what was built together the names that we want instead of those of its packages."""
+    if tool.also:
+        for name, package in tool.programs.items():
+            (folder / package.rpartition("/")[2]).rename(folder / name)
 
 
 def _copy_embeds(embeds: ModuleFiles, source: Path, log: Path, report: Report) -> None:
-    step = f"downloading {embeds.module}"
-    run_logged(
-        step, ["go", "mod", "download", embeds.module], log, report, cwd=source,
-        env=_go_environment(),
-    )  # fmt: skip
-    found = run(
-        step,
-        ["go", "list", "-C", source, "-m", "-f", "{{.Dir}}", embeds.module],
-        env=_go_environment(),
-    )
+    module = _module(embeds.module, source, log, report)
     for name in embeds.names:
-        shutil.copyfile(Path(found.strip(), embeds.folder, name), source / name)
+        shutil.copyfile(module / embeds.folder / name, source / name)
+
+
+def _render(
+    kustomization: Kustomization, source: Path, folder: Path, log: Path, report: Report
+) -> None:
+    module = _module(kustomization.module, source, log, report)
+    kubectl = "kubectl" if kubectl_works() else _kubectl_folder() / "kubectl"
+    command = [kubectl, "kustomize", module / kustomization.folder]
+    rendered = run(f"rendering {kustomization.name}", command)
+    write(_manifests(kustomization, folder), rendered)
+
+
+def _module(path: str, source: Path, log: Path, report: Report) -> Path:
+    """Download a module in the version that the module files of `source` say."""
+    step = f"downloading {path}"
+    download = ["go", "mod", "download", path]
+    run_logged(step, download, log, report, cwd=source, env=_go_environment())
+    folder = ["go", "list", "-C", source, "-m", "-f", "{{.Dir}}", path]
+    return Path(run(step, folder, env=_go_environment()).strip())
 
 
 def _go_caches() -> dict[str, str]:
@@ -256,14 +234,18 @@ def _remove_build_caches(report: Report) -> None:
         shutil.rmtree(build, ignore_errors=True)
 
 
+# What people and tests call by name; the rest runs in the cluster or below it.
+_FOR_PEOPLE = ("versitygw", "prometheus", "pulumi", "provider-kubernetes")
+
+
 def path_entries() -> list[Path]:
     """List the folders to put before PATH: built tools that no usable program provides."""
     entries = [
         home_of(tool)
-        for tool in (TOOLS["versitygw"], TOOLS["pulumi"], TOOLS["provider-kubernetes"])
+        for tool in map(TOOLS.__getitem__, _FOR_PEOPLE)
         if is_built(tool.name) and not tool.on_path()
     ]
-    if is_built("kubernetes") and not run_quietly(["kubectl", "version", "--client"]):
+    if is_built("kubernetes") and not kubectl_works():
         entries.append(_kubectl_folder())
     if not shutil.which("pulumi-language-python"):
         entries.append(LANGUAGE_HOST)
@@ -281,13 +263,15 @@ def _kubectl_folder() -> Path:
 
 
 def describe(names: Sequence[str] = tuple(TOOLS)) -> list[str]:
-    """Say of each tool where it comes from."""
+    """Say of each program where it comes from."""
     lines: list[str] = []
-    for name in names:
-        tool = TOOLS[name]
-        if tool.on_path():
-            state = f"installed ({shutil.which(tool.binary) or 'a plugin of pulumi'})"
-        else:
-            state = str(binary_of(name)) if is_built(name) else "missing: would be built"
-        lines.append(f"{tool.binary:28} {state}")
+    for tool in map(TOOLS.__getitem__, names):
+        installed = tool.on_path()
+        for name in tool.programs:
+            if installed:
+                state = f"installed ({shutil.which(name) or 'a plugin of pulumi'})"
+            else:
+                built = is_built(tool.name)
+                state = str(home_of(tool) / name) if built else "missing: would be built"
+            lines.append(f"{name:28} {state}")
     return lines

@@ -1,13 +1,15 @@
-"""The platform: teams, gateway, cacher, and the platform's own endpoints."""
+"""The platform: add-ons, teams, gateway, cacher, and the platform's own endpoints."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import pulumi
+import pulumi_kubernetes as k8s
 
 from components import (
     Cacher,
     CacherArgs,
+    Contract,
     FoundationContract,
     Gateway,
     GatewayArgs,
@@ -20,14 +22,14 @@ from components import (
     TeamArgs,
     TeamContract,
 )
-from components.foundation import Bucket, Foundation
+from components.foundation import Foundation
 from components.local import storage
 from components.local.cluster import host_of, provider, require_reachable
 from components.local.foundation import foundation_from
-from components.local.identity import LocalIdentity
 
+from .addons import MONITORING, Addons, install, join_mesh
 from .endpoints import endpoints
-from .settings import PROJECT, LocalPlatformSettings, load
+from .settings import PROJECT, LocalPlatformSettings, TeamSettings, load
 
 NAMESPACE = "llm-platform"
 
@@ -80,69 +82,59 @@ def build(
     cluster = provider(f"{environment}-cluster", kubeconfig)
     inherited = pulumi.ResourceOptions(providers=[cluster])
     scope = Namespace(environment, NamespaceArgs(name=NAMESPACE), inherited)
+    addons = install(environment, settings, foundation, inherited)
     teams = {
         team.name: Team(
             f"{environment}-{team.name}",
-            TeamArgs(
-                name=team.name,
-                gpus=team.gpus,
-                endpoints=team.endpoints,
-                workers=team.workers,
-                cpu=team.cpu,
-                memory=team.memory,
-                kubeconfig=kubeconfig,
-                platform_namespace=scope.name,
-                data_namespace=foundation.namespace,
-                weights_port=storage.READER_PORT,
-            ),
-            inherited,
+            _team(team, scope, foundation, kubeconfig),
+            # A namespace waits at its end for KEDA to let go of what is scaled in it, whoever
+            # declared that.
+            pulumi.ResourceOptions(providers=[cluster], depends_on=addons.keda),
         )
         for team in settings.teams
     }
+    scopes = {NAMESPACE: scope.namespace}
+    scopes |= {f"team-{name}": team.scope.namespace for name, team in teams.items()}
+    proxies = join_mesh(environment, settings, scopes, inherited)
     gateway = Gateway(
         f"{environment}-gateway",
-        GatewayArgs(
-            namespace=scope.name,
-            image=settings.images.services,
-            foundation=foundation,
-            team_keys={name: team.gateway_key for name, team in teams.items()},
-            replicas=settings.gateway.replicas,
-            memory=settings.gateway.memory,
-            node_port=settings.gateway.node_port,
-            request_timeout_seconds=settings.gateway.request_timeout_seconds,
+        _gateway(settings, scope, foundation, teams, addons),
+        pulumi.ResourceOptions(
+            providers=[cluster],
+            depends_on=[*proxies, *(addons.keda if settings.metrics == "keda" else [])],
         ),
-        inherited,
     )
-    Cacher(
+    cacher = Cacher(
         f"{environment}-cacher",
         CacherArgs(
             namespace=scope.name,
             image=settings.images.services,
             foundation=foundation,
             team_namespaces={name: team.namespace for name, team in teams.items()},
+            team_redis_passwords={name: team.redis_password for name, team in teams.items()},
+            bucket_port=storage.PORT,
         ),
         # The database has its tables once the gateway's migration is done.
         pulumi.ResourceOptions(providers=[cluster], depends_on=[gateway.migration]),
     )
-    views = {
-        name: LocalPlatform(
-            team=name,
-            namespace=team.namespace,
-            services_image=settings.images.services,
+    published = Published(
+        shared=PlatformContract(
             gateway_url=gateway.url,
-            weights=foundation.bucket_reader,
-            identity=foundation.identity,
-            provider=cluster,
-        )
-        for name, team in teams.items()
-    }
-    for name, args in endpoints(views, settings).items():
-        home = teams[args.platform.team].scope.namespace
-        ModelEndpoint(name, args, pulumi.ResourceOptions(deleted_with=home))
-    return Published(
-        shared=_shared(settings, gateway, scope, kubeconfig),
+            gateway_address=_outside(settings, kubeconfig),
+            admin_key=gateway.admin_key,
+            namespace=scope.name,
+            services_image=pulumi.Output.from_input(settings.images.services),
+            prometheus_url=addons.prometheus_url,
+            redis_address=foundation.redis.address,
+            cacher_url=cacher.url,
+        ),
         teams={name: _contract(team, foundation) for name, team in teams.items()},
     )
+    for name, args in endpoints(_views(published, settings, cluster), settings).items():
+        home = teams[args.platform.team].scope.namespace
+        ready = [*addons.autoscaling, *proxies]
+        ModelEndpoint(name, args, pulumi.ResourceOptions(deleted_with=home, depends_on=ready))
+    return published
 
 
 def check_endpoints(settings: LocalPlatformSettings) -> None:
@@ -151,46 +143,84 @@ def check_endpoints(settings: LocalPlatformSettings) -> None:
     Raises:
         pydantic.ValidationError: naming the endpoint's field.
     """
-    nothing = pulumi.Output.from_input("")
-    bucket = Bucket(
-        name=nothing,
-        region=nothing,
-        endpoint=nothing,
-        access_key=nothing,
-        secret_key=nothing,
-        read_only=True,
+    nowhere = pulumi.Output.from_input("nowhere:0")
+    stand_ins = Published(
+        shared=PlatformContract(**dict.fromkeys(_fields(PlatformContract), nowhere)),
+        teams={
+            team.name: TeamContract(**dict.fromkeys(_fields(TeamContract), nowhere))
+            for team in settings.teams
+        },
     )
-    views = {
-        team.name: LocalPlatform(
-            team=team.name,
-            namespace="",
-            services_image=settings.images.services,
-            gateway_url="",
-            weights=bucket,
-            identity=LocalIdentity(),
+    endpoints(_views(stand_ins, settings), settings)
+
+
+def _fields(contract: type[Contract]) -> list[str]:
+    return [field.name for field in fields(contract)]
+
+
+def _views(
+    published: Published, settings: LocalPlatformSettings, cluster: k8s.Provider | None = None
+) -> dict[str, LocalPlatform]:
+    """Return the platform as each team sees it."""
+    return {
+        name: LocalPlatform.of(
+            published.shared, own, team=name, metrics=settings.metrics, provider=cluster
         )
-        for team in settings.teams
+        for name, own in published.teams.items()
     }
-    endpoints(views, settings)
 
 
-def _shared(
+def _team(
+    team: TeamSettings, scope: Namespace, foundation: Foundation, kubeconfig: pulumi.Output[str]
+) -> TeamArgs:
+    return TeamArgs(
+        name=team.name,
+        gpus=team.gpus,
+        endpoints=team.endpoints,
+        workers=team.workers,
+        cpu=team.cpu,
+        memory=team.memory,
+        callbacks=team.callbacks,
+        kubeconfig=kubeconfig,
+        platform_namespace=scope.name,
+        monitoring_namespace=MONITORING,
+        data_namespace=foundation.namespace,
+        weights_port=storage.READER_PORT,
+    )
+
+
+def _gateway(
     settings: LocalPlatformSettings,
-    gateway: Gateway,
     scope: Namespace,
-    kubeconfig: pulumi.Output[str],
-) -> PlatformContract:
-    outside = pulumi.Output.unsecret(kubeconfig).apply(
+    foundation: Foundation,
+    teams: Mapping[str, Team],
+    addons: Addons,
+) -> GatewayArgs:
+    wished = settings.gateway
+    return GatewayArgs(
+        namespace=scope.name,
+        image=settings.images.services,
+        foundation=foundation,
+        team_keys={name: team.gateway_key for name, team in teams.items()},
+        replicas=wished.replicas,
+        max_replicas=wished.max_replicas,
+        target_concurrency=wished.target_concurrency,
+        metrics=settings.metrics,
+        prometheus_url=addons.prometheus_url,
+        routing="workers" if settings.mesh == "none" else "service",
+        memory=wished.memory,
+        bucket_port=storage.PORT,
+        node_port=wished.node_port,
+        request_timeout_seconds=wished.request_timeout_seconds,
+    )
+
+
+def _outside(settings: LocalPlatformSettings, kubeconfig: pulumi.Output[str]) -> pulumi.Output[str]:
+    """Return where programs outside of the cluster reach the gateway."""
+    return pulumi.Output.unsecret(kubeconfig).apply(
         lambda text: (
             settings.gateway.address or f"http://{host_of(text)}:{settings.gateway.node_port}"
         )
-    )
-    return PlatformContract(
-        gateway_url=gateway.url,
-        gateway_address=outside,
-        admin_key=gateway.admin_key,
-        namespace=scope.name,
-        services_image=pulumi.Output.from_input(settings.images.services),
     )
 
 
@@ -205,4 +235,5 @@ def _contract(team: Team, foundation: Foundation) -> TeamContract:
         bucket_endpoint=reader.endpoint,
         bucket_access_key=reader.access_key,
         bucket_secret_key=reader.secret_key,
+        redis_password=team.redis_password,
     )

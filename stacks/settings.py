@@ -17,6 +17,9 @@ from components.domain.names import K8sName
 from components.domain.quantities import Quantity
 from components.domain.weights import WeightsSource
 from components.local.foundation import DataImages, VolumeSizes
+from components.serving.platform import Metrics
+
+from .addon_settings import AddonSettings
 
 PROJECT = "llm-platform"
 
@@ -72,6 +75,8 @@ class TeamSettings(Args):
     """CPU that its pods may request together; no limit when left out."""
     memory: Quantity | None = None
     """Memory that its pods may request together; no limit when left out."""
+    callbacks: bool = False
+    """Whether its workers may call public addresses, which hooks that call back need."""
 
     @field_validator("name")
     @classmethod
@@ -85,7 +90,11 @@ class GatewaySettings(Args):
     """How the gateway runs."""
 
     replicas: int = Field(default=1, ge=1, le=100)
-    """Gateways that share the load."""
+    """Gateways that share the load; at least so many when ``max_replicas`` is given."""
+    max_replicas: int | None = Field(default=None, ge=1, le=100)
+    """Gateways at most, so that their number follows the load; fixed when left out."""
+    target_concurrency: int = Field(default=200, ge=1)
+    """Requests that each is meant to have open or waiting at once, where their number follows."""
     memory: Quantity = "256Mi"
     """The memory of each."""
     node_port: int = Field(default=30080, ge=30000, le=32767)
@@ -94,6 +103,15 @@ class GatewaySettings(Args):
     """How programs outside reach it; the API server's host and the node port when left out."""
     request_timeout_seconds: int = Field(default=600, ge=1, le=86400)
     """The longest request."""
+
+    @model_validator(mode="after")
+    def _is_a_range(self) -> Self:
+        if self.max_replicas is not None and self.max_replicas < self.replicas:
+            raise ValueError(
+                f"max_replicas={self.max_replicas} is below replicas={self.replicas}: leave "
+                "max_replicas out for a fixed number"
+            )
+        return self
 
 
 class LocalPlatformSettings(Args):
@@ -108,6 +126,13 @@ class LocalPlatformSettings(Args):
     """The teams; ``demo`` alone when left out."""
     gateway: GatewaySettings = Field(default_factory=GatewaySettings)
     """How the gateway runs."""
+    addons: AddonSettings
+    """Where the cluster's add-ons come from."""
+    metrics: Metrics = "prometheus-adapter"
+    """Who reads the concurrency of endpoints that never scale to zero: the Prometheus adapter, or
+    KEDA, which is one component less."""
+    mesh: Literal["none", "istio"] = "none"
+    """Whether a mesh carries requests between pods; then it chooses the worker of each."""
     weights: Mapping[K8sName, WeightsSource] = Field(default_factory=dict)
     """Versioned sources of weights by endpoint, as publishing prints them."""
 
@@ -156,9 +181,8 @@ def parse(kind: type[S], given: Mapping[str, Any], stack: str) -> S:
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise SettingsError(
-            f"The settings in {_file(stack)} can't be used:\n" + "\n".join(_lines(error, stack))
-        ) from None
+        lines = "\n".join(_lines(error, stack, given))
+        raise SettingsError(f"The settings in {_file(stack)} can't be used:\n{lines}") from None
 
 
 def _given() -> dict[str, Any]:
@@ -186,9 +210,9 @@ def _file(stack: str) -> str:
     return f"stacks/Pulumi.{stack}.yaml"
 
 
-def _lines(error: ValidationError, stack: str) -> Iterator[str]:
+def _lines(error: ValidationError, stack: str, given: Mapping[str, Any]) -> Iterator[str]:
     for problem in error.errors(include_url=False):
-        path = _path(problem["loc"])
+        path = _path(_plain_location(problem["loc"], given))
         message = str(problem["msg"]).removeprefix("Value error, ")
         if problem["type"] == "extra_forbidden":
             yield f"  {PROJECT}:{path}: there is no such setting"
@@ -199,6 +223,30 @@ def _lines(error: ValidationError, stack: str) -> Iterator[str]:
             )
         else:
             yield f"  {PROJECT}:{path}: {message} (it is {problem['input']!r})"
+
+
+def _plain_location(
+    location: tuple[int | str, ...], given: Mapping[str, Any]
+) -> tuple[int | str, ...]:
+    """Leave out which alternative of a setting was tried: nobody wrote that as a name."""
+    plain: list[int | str] = []
+    value: Any = given
+    untold = False
+    for part in location:
+        if untold and part == value["source"]:
+            untold = False
+            continue
+        plain.append(part)
+        value = _inner(value, part)
+        untold = isinstance(value, Mapping) and "source" in value
+    return tuple(plain)
+
+
+def _inner(value: Any, part: int | str) -> Any:
+    try:
+        return value[part]
+    except (KeyError, IndexError, TypeError):
+        return None
 
 
 def _path(location: tuple[int | str, ...]) -> str:

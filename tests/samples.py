@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -11,11 +12,18 @@ from components import (
     Accelerator,
     Cacher,
     CacherArgs,
+    Callback,
     EndpointType,
+    ExistingIstio,
     Gateway,
     GatewayArgs,
     GeneratedSecret,
     GeneratedSecretArgs,
+    Hooks,
+    Image,
+    Keda,
+    KedaArgs,
+    KedaManifests,
     LlamaCpp,
     LocalDatabase,
     LocalDatabaseArgs,
@@ -26,17 +34,30 @@ from components import (
     LocalRedisArgs,
     LocalStorage,
     LocalStorageArgs,
+    Logging,
+    Mesh,
+    MeshArgs,
+    MetricsServer,
+    MetricsServerArgs,
     ModelEndpoint,
     ModelEndpointArgs,
     Namespace,
     NamespaceArgs,
+    Prometheus,
+    PrometheusAdapter,
+    PrometheusAdapterArgs,
+    PrometheusArgs,
+    Resources,
     RunnableImage,
     Scaling,
     Team,
     TeamArgs,
+    Validation,
+    Vllm,
     Weights,
 )
 from components.foundation import Bucket, ClusterAccess, Database, Foundation, Redis, Registry
+from components.local.broker import RedisBroker
 from components.local.foundation import DataImages
 from components.local.identity import LocalIdentity
 from stacks import foundation as foundation_stack
@@ -46,6 +67,7 @@ from tests.harness import Built, build
 
 DIGEST = "sha256:" + "a" * 64
 REGISTRY = "registry.example:5000"
+KEDA_MANIFESTS = str(Path(__file__).parent / "keda_like.yaml")
 WEIGHTS = "s3://weights/gemma-3-270m-it/2026-11-03/"
 FOUNDATION_STACK = "organization/llm-platform/foundation.local"
 KUBECONFIG = json.dumps(
@@ -64,6 +86,8 @@ CANARIES = {
     "owner": "canary-7f3a-owner",
     "reader": "canary-7f3a-reader",
     "team": "canary-7f3a-team-key",
+    "scaler": "canary-7f3a-scaler",
+    "team-redis": "canary-7f3a-team-redis",
 }
 
 
@@ -90,6 +114,16 @@ def bucket(who: str, *, read_only: bool) -> Bucket:
     )
 
 
+def redis(who: str = "redis", user: str = "default", **changes: Any) -> Redis:
+    fields: dict[str, Any] = {
+        "host": known("redis.llm-platform-data.svc"),
+        "port": pulumi.Output.from_input(6379),
+        "password": secret(CANARIES[who]),
+        "user": user,
+    }
+    return Redis(**{**fields, **changes})
+
+
 def foundation() -> Foundation:
     return Foundation(
         cluster=ClusterAccess(kubeconfig=secret(KUBECONFIG)),
@@ -101,11 +135,8 @@ def foundation() -> Foundation:
             user=known("platform"),
             password=secret(CANARIES["database"]),
         ),
-        redis=Redis(
-            host=known("redis.llm-platform-data.svc"),
-            port=pulumi.Output.from_input(6379),
-            password=secret(CANARIES["redis"]),
-        ),
+        redis=redis(),
+        redis_scaler=redis("scaler", "scaler"),
         bucket=bucket("owner", read_only=False),
         bucket_reader=bucket("reader", read_only=True),
         registry=Registry(prefix=known(REGISTRY)),
@@ -113,15 +144,20 @@ def foundation() -> Foundation:
     )
 
 
-def platform(team: str = "demo") -> LocalPlatform:
-    return LocalPlatform(
-        team=team,
-        namespace=f"team-{team}",
-        services_image=image("services"),
-        gateway_url="http://gateway.llm-platform.svc",
-        weights=bucket("reader", read_only=True),
-        identity=LocalIdentity(),
-    )
+def platform(team: str = "demo", **changes: Any) -> LocalPlatform:
+    fields: dict[str, Any] = {
+        "team": team,
+        "namespace": f"team-{team}",
+        "services_image": image("services"),
+        "gateway_url": "http://gateway.llm-platform.svc",
+        "weights": bucket("reader", read_only=True),
+        "identity": LocalIdentity(),
+        "broker": RedisBroker(redis=redis("team-redis", f"team-{team}")),
+        "prometheus_url": "http://prometheus.llm-platform-monitoring.svc:9090",
+        "redis_address": "redis.llm-platform-data.svc:6379",
+        "cacher_url": "http://cacher.llm-platform.svc",
+    }
+    return LocalPlatform(**{**fields, **changes})
 
 
 def llama_endpoint(**changes: Any) -> ModelEndpointArgs:
@@ -146,6 +182,57 @@ def gpu_endpoint(**changes: Any) -> ModelEndpointArgs:
     return ModelEndpointArgs(**{**fields, **changes})
 
 
+def scaled_endpoint(**changes: Any) -> ModelEndpointArgs:
+    return llama_endpoint(
+        **{
+            "scaling": Scaling(min_workers=1, max_workers=4, per_worker=2),
+            **changes,
+        }
+    )
+
+
+def cold_endpoint(**changes: Any) -> ModelEndpointArgs:
+    return llama_endpoint(
+        **{
+            "scaling": Scaling(min_workers=0, max_workers=4, per_worker=2),
+            **changes,
+        }
+    )
+
+
+def async_endpoint(**changes: Any) -> ModelEndpointArgs:
+    return gpu_endpoint(
+        **{
+            "type": EndpointType.ASYNC,
+            "scaling": Scaling(min_workers=0, max_workers=4, per_worker=2),
+            "hooks": Hooks(
+                pre=(Validation(schema={"type": "object", "required": ["text"]}),),
+                post=(Callback(url="https://hooks.example/done"), Logging()),
+            ),
+            **changes,
+        }
+    )
+
+
+def vllm_endpoint(**changes: Any) -> ModelEndpointArgs:
+    fields: dict[str, Any] = {
+        "runtime": Vllm(
+            model="llama-3.1-70b-instruct",
+            image=image("vllm"),
+            version="0.19.0",
+            max_model_len=8192,
+            tool_call_parser="llama3_json",
+        ),
+        "accelerator": Accelerator.H100,
+        "gpus": 4,
+        "resources": Resources(
+            cpu="16", memory="200Gi", disk="160Gi", shared_memory="8Gi", scratch="20Gi"
+        ),
+        "scaling": Scaling.cold(max_workers=6),
+    }
+    return llama_endpoint(**{**fields, **changes})
+
+
 def data_images() -> DataImages:
     return DataImages(
         postgres=image("postgres"), redis=image("redis"), objectstore=image("objectstore")
@@ -156,12 +243,38 @@ def foundation_settings(**changes: Any) -> LocalFoundationSettings:
     return LocalFoundationSettings(**{"registry": REGISTRY, "images": data_images(), **changes})
 
 
+def addon_settings(**changes: Any) -> dict[str, Any]:
+    """Return add-ons as ``make up`` has them: from manifests, with images of our own."""
+    names = ("prometheus", "prometheus_adapter", "metrics_server")
+    own = {name: {"source": "manifests", "image": image(name)} for name in names}
+    keda = {"source": "manifests", "image": image("keda"), "manifests": KEDA_MANIFESTS}
+    return {**own, "keda": keda, **changes}
+
+
 def platform_settings(**changes: Any) -> LocalPlatformSettings:
     fields: dict[str, Any] = {
         "images": {"services": image("services"), "llamacpp": image("llamacpp")},
+        "addons": addon_settings(),
         "weights": {"gemma": WEIGHTS},
     }
     return LocalPlatformSettings(**{**fields, **changes})
+
+
+def keda_args(**changes: Any) -> KedaArgs:
+    fields: dict[str, Any] = {
+        "source": KedaManifests(file=KEDA_MANIFESTS, operator=image("keda")),
+        "redis_password": secret(CANARIES["scaler"]),
+        "redis_namespace": "llm-platform-data",
+    }
+    return KedaArgs(**{**fields, **changes})
+
+
+def prometheus_args(**changes: Any) -> PrometheusArgs:
+    fields: dict[str, Any] = {
+        "source": Image(image=image("prometheus")),
+        "namespace": "llm-platform-monitoring",
+    }
+    return PrometheusArgs(**{**fields, **changes})
 
 
 COMPONENTS: dict[str, Callable[[str], pulumi.ComponentResource]] = {
@@ -211,7 +324,19 @@ COMPONENTS: dict[str, Callable[[str], pulumi.ComponentResource]] = {
             image=image("services"),
             foundation=foundation(),
             team_namespaces={"demo": "team-demo"},
+            team_redis_passwords={"demo": secret(CANARIES["team-redis"])},
         ),
+    ),
+    "Keda": lambda name: Keda(name, keda_args()),
+    "Prometheus": lambda name: Prometheus(name, prometheus_args(volume="5Gi")),
+    "PrometheusAdapter": lambda name: PrometheusAdapter(
+        name, PrometheusAdapterArgs(source=Image(image=image("prometheus-adapter")))
+    ),
+    "MetricsServer": lambda name: MetricsServer(
+        name, MetricsServerArgs(source=Image(image=image("metrics-server")))
+    ),
+    "Mesh": lambda name: Mesh(
+        name, MeshArgs(source=ExistingIstio(), namespaces=("llm-platform", "team-demo"))
     ),
     "ModelEndpoint": lambda name: ModelEndpoint(name, llama_endpoint()),
 }

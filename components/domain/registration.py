@@ -19,6 +19,9 @@ KEY = "registration.json"
 Text = Annotated[str, Field(max_length=1024, pattern=r"^[^\x00-\x1f\x7f-\x9f]*$")]
 """One line for people: no control characters, which neither databases nor terminals take well."""
 
+Route = Annotated[str, Field(max_length=1024, pattern=r"^(/[!-~]*)?$")]
+"""A path of the model's HTTP server, such as ``/predict``: ASCII without spaces, for it is sent."""
+
 
 class EndpointType(StrEnum):
     """How requests reach an endpoint."""
@@ -59,12 +62,30 @@ class Registration(Args):
     accelerator: Text = "cpu"
     gpus: int = Field(default=0, ge=0)
     min_workers: int = Field(ge=0)
+    """Workers that always run; 0 for an endpoint that sleeps when nobody calls it."""
     max_workers: int = Field(ge=0)
+    autoscaled: bool = False
+    """Whether an autoscaler chooses the number of workers between the two."""
     per_worker: int = Field(ge=1)
     """Concurrent requests per worker that scaling aims at."""
     max_concurrency: int = Field(ge=1)
     """Concurrent requests per worker above which the forwarder answers 429."""
     request_timeout_seconds: int = Field(default=600, ge=1)
+    """How long one request or task may take."""
+    hold_seconds: int = Field(default=0, ge=0)
+    """How long the gateway holds a request while no worker is ready; 0 answers 503 at once."""
+    predict_path: Route = "/predict"
+    """Where a task's ``args`` are posted to at the model."""
+    stream_path: Route = ""
+    """The same for an answer in pieces; empty when the model has no such route."""
+    task_expires_seconds: int = Field(default=86_400, ge=1)
+    """How long a task of an ASYNC endpoint may wait before it is given up."""
+    lease_seconds: int = Field(default=60, ge=10, le=43_200)
+    """For how long a task stays invisible to others unless its worker extends it."""
+    max_deliveries: int = Field(default=5, ge=1)
+    """How often a task is handed to workers before it goes to the dead letters."""
+    queue: Text = ""
+    """The broker's queue of an ASYNC endpoint; empty where its name follows from the endpoint's."""
     access: Access = Access.TEAM
     openai: bool = True
     """Whether the image speaks OpenAI's API, so that it is listed in ``/v1/models``."""

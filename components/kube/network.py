@@ -13,6 +13,8 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 """The label that Kubernetes itself puts on every namespace."""
 
 Peer = k8s.networking.v1.NetworkPolicyPeerArgsDict
+Egress = tuple[Sequence[Peer], Sequence[int]]
+"""Whom pods may reach, and on which ports; no peers means anywhere."""
 _DNS_PORTS: list[k8s.networking.v1.NetworkPolicyPortArgsDict] = [
     {"port": 53, "protocol": "UDP"},
     {"port": 53, "protocol": "TCP"},
@@ -40,6 +42,18 @@ def team_peer(pods: Mapping[str, str] | None = None) -> Peer:
     if pods:
         peer["pod_selector"] = {"match_labels": pods}
     return peer
+
+
+_NOT_PUBLIC = [
+    *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+    *("172.16.0.0/12", "192.0.0.0/24", "192.168.0.0/16", "198.18.0.0/15", "224.0.0.0/3"),
+]
+"""Private, shared, link-local (clouds' metadata among them), reserved and multicast addresses."""
+
+
+def public_addresses() -> Peer:
+    """Return every address of the Internet, and none within a network of ours."""
+    return {"ip_block": {"cidr": "0.0.0.0/0", "except_": _NOT_PUBLIC}}
 
 
 def endpoint_pods() -> k8s.meta.v1.LabelSelectorArgsDict:
@@ -93,7 +107,7 @@ def allow_egress(
     name: str,
     namespace: In[str],
     pods: k8s.meta.v1.LabelSelectorArgsDict,
-    rules: Sequence[tuple[Sequence[Peer], Sequence[int]]],
+    rules: Sequence[Egress],
     opts: pulumi.ResourceOptions,
 ) -> k8s.networking.v1.NetworkPolicy:
     """Let ``pods`` reach the peers of each rule on its ports; no peers means anywhere."""

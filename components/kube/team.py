@@ -1,12 +1,9 @@
 """A team: the unit of tenancy."""
 
-import base64
-import json
-from typing import Any
+from collections.abc import Sequence
 
 import pulumi
 import pulumi_kubernetes as k8s
-import yaml
 from pydantic import Field
 
 from ..contracts import In
@@ -14,42 +11,23 @@ from ..domain.accelerators import GPU_RESOURCE
 from ..domain.args import Args
 from ..domain.names import K8sName
 from ..domain.quantities import Quantity
-from . import network, workload
+from . import deployer, network, workload
 from .generated_secret import GeneratedSecret, GeneratedSecretArgs
 from .namespace import Namespace, NamespaceArgs
 
 KEY_PREFIX = "lp-"
 """What every gateway key begins with, so that a leaked one is recognised."""
 
-_OWN_SECRETS = 2
-"""A team's own Secrets: its gateway key and its deployer's token."""
-_SECRETS_OF_ENDPOINT = 2
-"""What an endpoint was granted, and variables that may be secret."""
+_OWN_SECRETS = 3
+"""A team's own Secrets: its gateway key, its password for Redis, and its deployer's token."""
+_SECRETS_OF_ENDPOINT = 3
+"""What an endpoint's loader and its forwarder were granted, and variables that may be secret."""
+_OWNERS_OF_ENDPOINT = 2
+"""Autoscalers of an endpoint: while one hands over to the other, both stand."""
+_REDIS_PORT = 6379
+_GATEWAY_PORT = 8080
 _PREEMPTING = ["system-node-critical", "system-cluster-critical"]
 """The priority classes of every cluster, whose pods take the place of everybody else's."""
-
-_WRITE = ["get", "list", "watch", "create", "update", "patch", "delete"]
-_READ = ["get", "list", "watch"]
-_DEPLOYER_RULES: list[k8s.rbac.v1.PolicyRuleArgsDict] = [
-    {
-        "api_groups": [""],
-        "resources": ["services", "configmaps", "secrets", "serviceaccounts"],
-        "verbs": _WRITE,
-    },
-    {"api_groups": ["apps"], "resources": ["deployments"], "verbs": _WRITE},
-    {"api_groups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": _WRITE},
-    {"api_groups": [""], "resources": ["pods"], "verbs": [*_READ, "delete"]},
-    {
-        "api_groups": [""],
-        # Claims are none of an endpoint's, but the engine watches them while it waits for one.
-        "resources": [
-            *("pods/log", "events", "endpoints", "resourcequotas", "persistentvolumeclaims"),
-        ],
-        "verbs": _READ,
-    },
-    {"api_groups": ["apps"], "resources": ["replicasets"], "verbs": _READ},
-    {"api_groups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": _READ},
-]
 
 
 class TeamArgs(Args):
@@ -74,22 +52,30 @@ class TeamArgs(Args):
     """The cluster's kubeconfig, of which the team gets the address but not the rights."""
     platform_namespace: In[str]
     """Where the gateway runs, which alone may call the team's workers."""
+    monitoring_namespace: In[str] = "llm-platform-monitoring"
+    """Where Prometheus runs, which reads the workers' metrics."""
     data_namespace: In[str]
-    """Where the weights' bucket runs."""
+    """Where the weights' bucket and Redis run."""
     weights_port: int = 7071
     """The port on which the bucket is read."""
+    callbacks: bool = False
+    """Whether its workers may call public addresses, which hooks that call back need; private
+    addresses stay closed."""
 
 
 class Team(pulumi.ComponentResource):
-    """A namespace with its quota, its network paths, its gateway key and a limited kubeconfig.
+    """A namespace with its quota, its network paths, its credentials and a limited kubeconfig.
 
-    Creates a Namespace, two ResourceQuotas, NetworkPolicies, a Secret with the gateway key, and a
-    ServiceAccount with Role, RoleBinding and token for the kubeconfig. The kubeconfig can't change
-    quota, network policies or roles, nor see another namespace, nor make pods that preempt others.
+    Creates a Namespace, two ResourceQuotas, NetworkPolicies, Secrets with the gateway key and the
+    password for Redis, and a ServiceAccount with Role, RoleBinding and token for the kubeconfig.
+    The kubeconfig can't change quota, network policies or roles, nor see another namespace, nor
+    make pods that preempt others.
     """
 
     namespace: pulumi.Output[str]
     gateway_key: pulumi.Output[str]
+    redis_password: pulumi.Output[str]
+    """Of the team's user of Redis, which the cacher makes."""
     kubeconfig: pulumi.Output[str]
     scope: Namespace
     """The namespace as a resource, for ``deleted_with``."""
@@ -115,11 +101,20 @@ class Team(pulumi.ComponentResource):
             self._child,
         )
         self.gateway_key = key.values["key"]
-        self.kubeconfig = self._limited_kubeconfig(name, args)
+        redis = GeneratedSecret(
+            f"{name}-redis-password",
+            GeneratedSecretArgs(namespace=self.namespace, name="redis-password"),
+            self._child,
+        )
+        self.redis_password = redis.values["password"]
+        self.kubeconfig = deployer.limited_kubeconfig(
+            name, args.kubeconfig, self.namespace, self._child
+        )
         self.register_outputs(
             {
                 "namespace": self.namespace,
                 "gateway_key": self.gateway_key,
+                "redis_password": self.redis_password,
                 "kubeconfig": self.kubeconfig,
             }
         )
@@ -146,72 +141,32 @@ class Team(pulumi.ComponentResource):
         )
 
     def _paths(self, name: str, args: TeamArgs) -> None:
+        platform = [network.namespace_peer(args.platform_namespace)]
+        data = [network.namespace_peer(args.data_namespace)]
         network.allow_ingress(
             f"{name}-from-gateway",
             name="from-gateway",
             namespace=self.namespace,
             pods=network.endpoint_pods(),
-            peers=[network.namespace_peer(args.platform_namespace)],
+            peers=[*platform, network.namespace_peer(args.monitoring_namespace)],
             ports=[5000],
             opts=self._child,
         )
-        network.allow_egress(
-            f"{name}-to-weights",
-            name="to-weights",
-            namespace=self.namespace,
-            pods=network.endpoint_pods(),
-            rules=[([network.namespace_peer(args.data_namespace)], [args.weights_port])],
-            opts=self._child,
-        )
-
-    def _limited_kubeconfig(self, name: str, args: TeamArgs) -> pulumi.Output[str]:
-        account = k8s.core.v1.ServiceAccount(
-            f"{name}-deployer",
-            metadata=workload.metadata("deployer", self.namespace, component="team"),
-            automount_service_account_token=False,
-            opts=self._child,
-        )
-        role = k8s.rbac.v1.Role(
-            f"{name}-deployer-role",
-            metadata=workload.metadata("deployer", self.namespace, component="team"),
-            rules=_DEPLOYER_RULES,
-            opts=self._child,
-        )
-        k8s.rbac.v1.RoleBinding(
-            f"{name}-deployer-binding",
-            metadata=workload.metadata("deployer", self.namespace, component="team"),
-            role_ref={
-                "api_group": "rbac.authorization.k8s.io",
-                "kind": "Role",
-                "name": role.metadata["name"],
-            },
-            subjects=[
-                {
-                    "kind": "ServiceAccount",
-                    "name": account.metadata["name"],
-                    "namespace": self.namespace,
-                }
-            ],
-            opts=self._child,
-        )
-        token = k8s.core.v1.Secret(
-            f"{name}-deployer-token",
-            metadata={
-                **workload.metadata("deployer-token", self.namespace, component="team"),
-                "annotations": {"kubernetes.io/service-account.name": account.metadata["name"]},
-            },
-            type="kubernetes.io/service-account-token",
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                deleted_with=self.scope.namespace,
-                additional_secret_outputs=["data", "stringData"],
-            ),
-        )
-        return pulumi.Output.secret(
-            pulumi.Output.all(args.kubeconfig, self.namespace, token.data).apply(
-                lambda values: _kubeconfig_for(*values)
+        outward: dict[str, Sequence[network.Egress]] = {
+            "to-weights": [(data, [args.weights_port])],
+            "to-tasks": [(data, [_REDIS_PORT]), (platform, [_GATEWAY_PORT])],
+        }
+        if args.callbacks:
+            outward["to-callbacks"] = [([network.public_addresses()], [443])]
+        for path, rules in outward.items():
+            network.allow_egress(
+                f"{name}-{path}",
+                name=path,
+                namespace=self.namespace,
+                pods=network.endpoint_pods(),
+                rules=rules,
+                opts=self._child,
             )
-        )
 
 
 def _limits(args: TeamArgs) -> dict[str, str]:
@@ -227,40 +182,11 @@ def _limits(args: TeamArgs) -> dict[str, str]:
         # Kubernetes itself puts kube-root-ca.crt into every namespace.
         "count/configmaps": str(args.endpoints + 1),
         "count/secrets": str(_SECRETS_OF_ENDPOINT * args.endpoints + _OWN_SECRETS),
+        "count/horizontalpodautoscalers.autoscaling": str(_OWNERS_OF_ENDPOINT * args.endpoints),
+        "count/scaledobjects.keda.sh": str(args.endpoints),
     }
     if args.cpu:
         limits["requests.cpu"] = args.cpu
     if args.memory:
         limits["requests.memory"] = args.memory
     return limits
-
-
-def _kubeconfig_for(admin: str, namespace: str, token_data: dict[str, str] | None) -> str:
-    """Write a kubeconfig for the same cluster with a token of the namespace's deployer."""
-    token = base64.b64decode((token_data or {}).get("token", "")).decode()
-    if not token and not pulumi.runtime.is_dry_run():
-        raise pulumi.RunError(
-            f"the cluster hasn't issued the deployer's token in {namespace} yet: "
-            "run `pulumi up` again"
-        )
-    config: dict[str, Any] = yaml.safe_load(admin)
-    cluster = config["clusters"][0]
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [cluster],
-            "users": [{"name": "deployer", "user": {"token": token}}],
-            "contexts": [
-                {
-                    "name": namespace,
-                    "context": {
-                        "cluster": cluster["name"],
-                        "user": "deployer",
-                        "namespace": namespace,
-                    },
-                }
-            ],
-            "current-context": namespace,
-        }
-    )

@@ -1,9 +1,12 @@
 """The foundation without a cloud: data services as pods with disks."""
 
+from dataclasses import replace
+
 import pulumi
 from pydantic import Field
 
 from ..contracts import FoundationContract, In
+from ..domain import keys
 from ..domain.args import Args
 from ..domain.images import ImageRef
 from ..domain.names import K8sName
@@ -118,6 +121,7 @@ class LocalFoundation(pulumi.ComponentResource):
             namespace=self.namespace,
             database=database.database,
             redis=redis.redis,
+            redis_scaler=redis.redis_scaler,
             bucket=storage.bucket,
             bucket_reader=storage.bucket_reader,
             registry=Registry(prefix=pulumi.Output.from_input(args.registry)),
@@ -142,6 +146,7 @@ def contract_of(foundation: Foundation, bucket_address: pulumi.Output[str]) -> F
         redis_host=redis.host,
         redis_port=redis.port,
         redis_password=redis.password,
+        redis_scaler_password=foundation.redis_scaler.password,
         bucket_name=owner.name,
         bucket_region=owner.region,
         bucket_endpoint=owner.endpoint,
@@ -157,6 +162,9 @@ def contract_of(foundation: Foundation, bucket_address: pulumi.Output[str]) -> F
 
 def foundation_from(contract: FoundationContract) -> Foundation:
     """Return the foundation that a contract tells of."""
+    redis = Redis(
+        host=contract.redis_host, port=contract.redis_port, password=contract.redis_password
+    )
     return Foundation(
         cluster=ClusterAccess(kubeconfig=contract.kubeconfig),
         namespace=contract.namespace,
@@ -167,11 +175,8 @@ def foundation_from(contract: FoundationContract) -> Foundation:
             user=contract.database_user,
             password=contract.database_password,
         ),
-        redis=Redis(
-            host=contract.redis_host,
-            port=contract.redis_port,
-            password=contract.redis_password,
-        ),
+        redis=redis,
+        redis_scaler=replace(redis, user=keys.SCALER_USER, password=contract.redis_scaler_password),
         bucket=Bucket(
             name=contract.bucket_name,
             region=contract.bucket_region,

@@ -22,12 +22,16 @@ class LocalIdentity:
         namespace: In[str],
         grants: Sequence[Grant],
         opts: pulumi.ResourceOptions,
+        container: str = "",
     ) -> Binding:
-        """Create the Secret ``<workload>-access`` and return the variables that refer to it."""
+        """Create the Secret ``<workload>-access`` and return the variables that refer to it.
+
+        One that is for a container alone is ``<workload>-<container>-access``.
+        """
         values: dict[str, In[str]] = {}
         for grant in grants:
             values.update(_wiring(grant))
-        secret_name = safe_name(workload_name, "access")
+        secret_name = safe_name(*filter(None, (workload_name, container, "access")))
         secret = k8s.core.v1.Secret(
             f"{name}-access",
             metadata=workload.metadata(secret_name, namespace, component="identity"),
@@ -48,6 +52,8 @@ def _wiring(grant: Grant) -> Mapping[str, In[str]]:
     match grant.resource:
         case Database() as database:
             return {"LLM_PLATFORM_DATABASE_URL": database.url}
+        case Redis() as redis if grant.permission is Permission.CONSUME:
+            return {"LLM_PLATFORM_BROKER_URL": redis.url}
         case Redis() as redis:
             return {"LLM_PLATFORM_REDIS_URL": redis.url}
         case Bucket() as bucket:

@@ -1,10 +1,13 @@
 """Redis in the cluster."""
 
+from dataclasses import replace
+
 import pulumi
 import pulumi_kubernetes as k8s
 from pydantic import Field
 
 from ..contracts import In
+from ..domain import keys
 from ..domain.args import Args
 from ..domain.images import ImageRef
 from ..domain.names import K8sName
@@ -16,13 +19,22 @@ from . import stateful
 
 PORT = 6379
 _CONFIG_PATH = "/etc/redis"
-_CONFIG = """\
+SCALER_RIGHTS = (
+    f"~{keys.ACTIVATION_PREFIX}* resetchannels "
+    "-@all +eval +type +llen +ping +hello +select +client|setname"
+)
+"""What KEDA may do: it asks for a list's length with a script, which may do no more than its user.
+
+Every command here is one that older servers know too: one that they don't would keep them down.
+"""
+_CONFIG = f"""\
 port 6379
 dir /data
 appendonly yes
 appendfsync everysec
 maxmemory-policy noeviction
-requirepass {0}
+requirepass {{0}}
+user {keys.SCALER_USER} on >{{1}} {SCALER_RIGHTS}
 """
 
 
@@ -40,19 +52,24 @@ class LocalRedisArgs(Args):
     storage_class: K8sName | None = None
     """The class of its disk; the cluster's default when left out."""
     client_namespace: In[str] = Field(default="llm-platform")
-    """The namespace whose pods may connect."""
+    """The namespace whose pods may connect; those of teams may too, as users of their own."""
+    scaler_namespace: In[str] = Field(default="keda")
+    """The namespace whose pods may connect as the autoscaler."""
 
 
 class LocalRedis(pulumi.ComponentResource):
     """A Redis server that writes everything to a disk which outlives its pod.
 
-    Creates a GeneratedSecret with the password, a Secret with the configuration, a StatefulSet, a
-    Service and a NetworkPolicy.
+    Creates two GeneratedSecrets with passwords, a Secret with the configuration, a StatefulSet, a
+    Service and NetworkPolicies. The second password is of the user ``scaler``, who may ask how long
+    activation lists are and nothing else; the cacher makes a user for each team.
     """
 
     host: pulumi.Output[str]
     redis: Redis
     """How to connect, for grants."""
+    redis_scaler: Redis
+    """How the autoscaler connects."""
 
     def __init__(
         self, name: str, args: LocalRedisArgs, opts: pulumi.ResourceOptions | None = None
@@ -63,7 +80,14 @@ class LocalRedis(pulumi.ComponentResource):
             GeneratedSecretArgs(namespace=args.namespace, name="redis-password"),
             pulumi.ResourceOptions(parent=self),
         )
-        text = pulumi.Output.format(_CONFIG, password.values["password"])
+        scaler_password = GeneratedSecret(
+            f"{name}-scaler-password",
+            GeneratedSecretArgs(namespace=args.namespace, name="redis-scaler-password"),
+            pulumi.ResourceOptions(parent=self),
+        )
+        text = pulumi.Output.format(
+            _CONFIG, password.values["password"], scaler_password.values["password"]
+        )
         config = k8s.core.v1.Secret(
             f"{name}-config",
             metadata=workload.metadata("redis-config", args.namespace, component="data"),
@@ -80,6 +104,9 @@ class LocalRedis(pulumi.ComponentResource):
             host=self.host,
             port=pulumi.Output.from_input(PORT),
             password=password.values["password"],
+        )
+        self.redis_scaler = replace(
+            self.redis, user=keys.SCALER_USER, password=scaler_password.values["password"]
         )
         self.register_outputs({"host": self.host})
 
@@ -98,7 +125,10 @@ def _stateful(args: LocalRedisArgs, config_hash: In[str]) -> stateful.Stateful:
         size=args.size,
         storage_class=args.storage_class,
         config_hash=config_hash,
-        clients=[([network.namespace_peer(args.client_namespace)], [PORT])],
+        clients=[
+            ([network.namespace_peer(args.client_namespace)], [PORT]),
+            ([network.namespace_peer(args.scaler_namespace), network.team_peer()], [PORT]),
+        ],
     )
 
 

@@ -1,6 +1,6 @@
-"""The cacher: turns the registrations in team namespaces into the gateway's records."""
+"""The cacher: turns the registrations in team namespaces into what the platform knows of them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -25,10 +25,14 @@ _WATCH: access.Rules = [
         "resources": ["endpointslices"],
         "verbs": ["list", "watch"],
     },
+    {"api_groups": ["apps"], "resources": ["deployments"], "verbs": ["list", "watch"]},
 ]
-_ANNOTATE: access.Rules = [
-    {"api_groups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]}
+_IN_TEAMS: access.Rules = [
+    {"api_groups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]},
+    {"api_groups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "patch"]},
 ]
+_USERS_SECRET = "redis-users"  # noqa: S105 - the name of a Secret
+_USERS_PATH = "/etc/llm-platform/redis-users"
 
 
 class CacherArgs(Args):
@@ -39,21 +43,32 @@ class CacherArgs(Args):
     image: ImageRef
     """The services' image."""
     foundation: Foundation
-    """The database and Redis that it writes to."""
+    """The database and Redis that it writes to, and the bucket that it clears of old results."""
     team_namespaces: Mapping[K8sName, In[str]] = Field(default_factory=dict)
-    """Each team's namespace, where it may write a condition on a registration."""
+    """Each team's namespace, where it may write a condition on a registration and wake workers."""
+    team_redis_passwords: Mapping[K8sName, In[str]] = Field(default_factory=dict)
+    """The password of each team's user of Redis, which it makes and keeps."""
+    scaler_namespace: In[str] = "keda"
+    """Where KEDA runs, which asks it how many tasks are outstanding."""
+    monitoring_namespace: In[str] = "llm-platform-monitoring"
+    """Where Prometheus runs, which reads its metrics."""
+    bucket_port: int = 7070
+    """The port on which the bucket is written, where it is in the cluster."""
     memory: Quantity = "256Mi"
     """Its memory."""
 
 
 class Cacher(pulumi.ComponentResource):
-    """Watches registrations and keeps the gateway's records of endpoints true.
+    """Watches registrations, keeps the records of endpoints true, and counts outstanding tasks.
 
-    Creates a Deployment of one (two would write against each other), a Secret with credentials, a
-    ServiceAccount that may watch registrations everywhere and annotate those of the teams, and a
-    NetworkPolicy.
+    Creates a Deployment of one (two would write against each other), a Service, Secrets with its
+    credentials and the passwords of the teams' users of Redis, a ServiceAccount that may watch
+    registrations everywhere, annotate those of the teams and wake their workers, and
+    NetworkPolicies.
     """
 
+    url: pulumi.Output[str]
+    """Its address for programs in the cluster."""
     deployment: k8s.apps.v1.Deployment
 
     def __init__(
@@ -68,6 +83,7 @@ class Cacher(pulumi.ComponentResource):
             grants=[
                 Grant.use_database(args.foundation.database),
                 Grant.use_redis(args.foundation.redis),
+                Grant.write_bucket(args.foundation.bucket),
             ],
             opts=child,
         )
@@ -79,33 +95,85 @@ class Cacher(pulumi.ComponentResource):
                 account=_NAME,
                 account_namespace=args.namespace,
                 namespace=namespace,
-                rules=_ANNOTATE,
+                rules=_IN_TEAMS,
                 opts=child,
             )
-        path = network.allow_egress(
-            f"{name}-to-what-it-uses",
-            name="cacher-to-what-it-uses",
-            namespace=args.namespace,
-            pods={"match_labels": _SELECTOR},
-            rules=[
-                ([network.namespace_peer(args.foundation.namespace)], [5432, 6379]),
-                ([], [443, 6443]),
-            ],
-            opts=child,
+        users = k8s.core.v1.Secret(
+            f"{name}-redis-users",
+            metadata=workload.metadata(_USERS_SECRET, args.namespace, component=control.COMPONENT),
+            type="Opaque",
+            string_data={
+                team: pulumi.Output.secret(password)
+                for team, password in args.team_redis_passwords.items()
+            },
+            opts=pulumi.ResourceOptions(
+                parent=self, additional_secret_outputs=["data", "stringData"]
+            ),
         )
+        paths = _paths(name, args, child)
         self.deployment = k8s.apps.v1.Deployment(
             f"{name}-deployment",
             metadata=workload.metadata(_NAME, args.namespace, component=control.COMPONENT),
             spec=control.deployment_spec(_service(args, binding), surge=False),
             opts=pulumi.ResourceOptions(
-                parent=self, depends_on=[account, rights, path, *binding.needs]
+                parent=self, depends_on=[account, rights, users, *paths, *binding.needs]
             ),
         )
-        self.register_outputs({})
+        service = k8s.core.v1.Service(
+            f"{name}-service",
+            metadata={
+                **workload.metadata(_NAME, args.namespace, component=control.COMPONENT),
+                "annotations": {"pulumi.com/skipAwait": "true"},
+            },
+            spec={
+                "selector": _SELECTOR,
+                "ports": [{"name": "http", "port": 80, "target_port": control.PORT_NAME}],
+            },
+            opts=child,
+        )
+        self.url = service.metadata.apply(lambda meta: f"http://{meta.name}.{meta.namespace}.svc")
+        self.register_outputs({"url": self.url})
+
+
+def _paths(name: str, args: CacherArgs, opts: pulumi.ResourceOptions) -> Sequence[pulumi.Resource]:
+    return [
+        network.allow_ingress(
+            f"{name}-from-scaling",
+            name="cacher-from-scaling",
+            namespace=args.namespace,
+            pods={"match_labels": _SELECTOR},
+            peers=[
+                network.namespace_peer(args.scaler_namespace),
+                network.namespace_peer(args.monitoring_namespace),
+            ],
+            ports=[PORT],
+            opts=opts,
+        ),
+        network.allow_egress(
+            f"{name}-to-what-it-uses",
+            name="cacher-to-what-it-uses",
+            namespace=args.namespace,
+            pods={"match_labels": _SELECTOR},
+            rules=[
+                (
+                    [network.namespace_peer(args.foundation.namespace)],
+                    [5432, 6379, args.bucket_port],
+                ),
+                ([], [443, 6443]),
+            ],
+            opts=opts,
+        ),
+    ]
 
 
 def _service(args: CacherArgs, binding: Binding) -> control.Service:
-    settings = {"LLM_PLATFORM_PORT": str(PORT), "LLM_PLATFORM_DRAIN_SECONDS": "10"}
+    settings: dict[str, In[str]] = {
+        "LLM_PLATFORM_PORT": str(PORT),
+        "LLM_PLATFORM_DRAIN_SECONDS": "10",
+        "LLM_PLATFORM_BROKER": args.foundation.broker,
+        "LLM_PLATFORM_BUCKET": args.foundation.bucket.name,
+        "LLM_PLATFORM_REDIS_USERS_DIR": _USERS_PATH,
+    }
     return control.Service(
         name=_NAME,
         image=args.image,
@@ -113,5 +181,10 @@ def _service(args: CacherArgs, binding: Binding) -> control.Service:
         memory=args.memory,
         env=binding.env,
         settings=settings,
+        # It follows changes of the files by itself.
+        volumes=[
+            {"name": "redis-users", "secret": {"secret_name": _USERS_SECRET, "default_mode": 0o440}}
+        ],
+        mounts=[{"name": "redis-users", "mount_path": _USERS_PATH, "read_only": True}],
         config_hash=workload.output_hash(binding.config_hash, settings),
     )

@@ -10,6 +10,8 @@ from ..domain.timeouts import LINGER_SECONDS
 from ..kube import workload
 
 COMPONENT = "control-plane"
+PORT_NAME = "http"
+"""The name of the port of each of them, by which Prometheus finds where it reads metrics."""
 
 EnvVars = Sequence[k8s.core.v1.EnvVarArgsDict]
 
@@ -22,9 +24,10 @@ class Service:
     image: str
     port: int
     memory: str
+    cpu: str = "50m"
     replicas: int = 1
     env: EnvVars = ()
-    settings: Mapping[str, str]
+    settings: Mapping[str, In[str]]
     """Settings that aren't secret; pods roll when they change."""
     volumes: Sequence[k8s.core.v1.VolumeArgsDict] = ()
     mounts: Sequence[k8s.core.v1.VolumeMountArgsDict] = ()
@@ -44,7 +47,7 @@ def container(service: Service, command: Sequence[str]) -> k8s.core.v1.Container
         "image": service.image,
         "command": list(command),
         "env": [*workload.env(**service.settings), *service.env],
-        "resources": workload.resources(cpu="50m", memory=service.memory),
+        "resources": workload.resources(cpu=service.cpu, memory=service.memory),
         "security_context": workload.container_security(),
         "volume_mounts": [workload.TMP.mount(), *service.mounts],
     }
@@ -65,7 +68,7 @@ def pod(
 def deployment_spec(service: Service, *, surge: bool) -> k8s.apps.v1.DeploymentSpecArgsDict:
     """Return the Deployment: with surge where two may run at once, else one after the other."""
     serving = container(service, ["python3", "-m", f"services.{service.name}"])
-    serving["ports"] = [{"name": "http", "container_port": service.port}]
+    serving["ports"] = [{"name": PORT_NAME, "container_port": service.port}]
     serving["startup_probe"] = workload.http_probe("/healthz", "http", period=2, failures=60)
     serving["readiness_probe"] = workload.http_probe("/readyz", "http", period=3, failures=2)
     serving["liveness_probe"] = workload.http_probe("/healthz", "http", period=10, failures=6)

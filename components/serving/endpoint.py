@@ -9,25 +9,28 @@ from pydantic import TypeAdapter
 from ..contracts import In
 from ..domain.names import K8sName, safe_name
 from ..domain.registration import Registration
-from ..foundation import Grant
+from ..foundation import Binding, Grant, Queue
 from ..kube import workload
-from . import manifests
-from .endpoint_args import ModelEndpointArgs, Resources
-from .runtimes import Worker
+from . import autoscaling, manifests, scaler, worker_pod
+from .endpoint_args import ModelEndpointArgs, Resources, Tasks
 
-__all__ = ["ModelEndpoint", "ModelEndpointArgs", "Resources"]
+__all__ = ["ModelEndpoint", "ModelEndpointArgs", "Resources", "Tasks"]
 
 _NAME: TypeAdapter[str] = TypeAdapter(K8sName)
 _COMPONENT = "endpoint"
+QUEUE_SETTING = "LLM_PLATFORM_QUEUE"
+"""The setting of a worker that says where its queue is, for brokers that don't tell by name."""
 
 
 class ModelEndpoint(pulumi.ComponentResource):
     """Serves one model; clients name it as ``model`` at the gateway.
 
     Creates a ServiceAccount without token, a Service, a PodDisruptionBudget, the Secrets with what
-    it was granted, the registration ConfigMap that makes the gateway know it, and a Deployment of
-    workers, each a ``model`` and a ``forwarder`` container. ``pulumi up`` waits until the workers
-    are ready. It never creates anything outside its team's namespace.
+    it was granted, the registration ConfigMap that makes the gateway know it, a Deployment of
+    workers, each a ``model`` and a ``forwarder`` container, and where their number isn't fixed what
+    chooses it: a HorizontalPodAutoscaler or KEDA's ScaledObject. ``pulumi up`` waits until a fixed
+    number of workers is ready, or the first of a changing one, and not for one that may sleep. It
+    never creates anything outside its team's namespace.
     """
 
     url: pulumi.Output[str]
@@ -36,6 +39,8 @@ class ModelEndpoint(pulumi.ComponentResource):
     service: pulumi.Output[str]
     deployment: k8s.apps.v1.Deployment
     """The workers, for what this component doesn't offer."""
+    autoscaler: pulumi.CustomResource | None
+    """What chooses their number; none where it is fixed."""
 
     def __init__(
         self, name: str, args: ModelEndpointArgs, opts: pulumi.ResourceOptions | None = None
@@ -76,22 +81,13 @@ class ModelEndpoint(pulumi.ComponentResource):
             spec=manifests.disruption_spec(name),
             opts=self._child,
         )
-        registration = self._registration()
-        wiring, secrets = self._wiring()
-        self.deployment = k8s.apps.v1.Deployment(
-            f"{name}-workers",
-            metadata={
-                **self._metadata(name, manifests.selector(name)),
-                # Gone when its workers have drained, not before: what they use goes afterwards,
-                # and a namespace that is deleted next isn't kept waiting for their grace period.
-                "annotations": {"pulumi.com/deletionPropagationPolicy": "foreground"},
-            },
-            spec=manifests.deployment_spec(name, args, wiring),
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=[account, service, registration, *secrets],
-                custom_timeouts=_patience(args),
-            ),
+        self._warn()
+        queue = self._queue()
+        registration = self._registration(queue)
+        wiring, secrets = self._wiring(queue)
+        self.deployment = self._deployment(wiring, [account, service, registration, *secrets])
+        self.autoscaler = scaler.declare(
+            name, args, self._metadata(name), queue, self._after_workers(opts)
         )
         self.namespace = pulumi.Output.from_input(args.platform.namespace)
         self.service = service.metadata.apply(lambda meta: f"{meta.name}.{meta.namespace}.svc")
@@ -111,51 +107,107 @@ class ModelEndpoint(pulumi.ComponentResource):
             name, self._args.platform.namespace, component=_COMPONENT, extra=extra
         )
 
-    def _registration(self) -> k8s.core.v1.ConfigMap:
+    def _warn(self) -> None:
+        warning = self._args.runtime.warning()
+        if warning:
+            pulumi.log.warn(warning, resource=self)
+
+    def _queue(self) -> Queue | None:
+        if not self._args.is_async:
+            return None
+        platform = self._args.platform
+        return platform.broker.queue(
+            self._name,
+            team=platform.team,
+            namespace=platform.namespace,
+            cacher_url=platform.cacher_url,
+            opts=self._child,
+        )
+
+    def _deployment(
+        self, wiring: worker_pod.Wiring, needs: Sequence[pulumi.Resource]
+    ) -> k8s.apps.v1.Deployment:
+        by_others = autoscaling.owner(self._args) is not autoscaling.Owner.DEPLOYMENT
+        return k8s.apps.v1.Deployment(
+            f"{self._name}-workers",
+            metadata={
+                **self._metadata(self._name, manifests.selector(self._name)),
+                "annotations": manifests.deployment_annotations(self._args),
+            },
+            spec=manifests.deployment_spec(self._name, self._args, wiring),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=needs,
+                # Left out of the spec instead, the field would be given up by an endpoint that had
+                # a fixed number before, and the server would set it to 1: its workers would go.
+                # Ignored, the provider sends the number that there is as long as it is its own, and
+                # leaves it to an autoscaler that has written it.
+                ignore_changes=["spec.replicas"] if by_others else None,
+                custom_timeouts=_patience(self._args),
+            ),
+        )
+
+    def _after_workers(self, opts: pulumi.ResourceOptions | None) -> pulumi.ResourceOptions:
+        """Return options of what stands after the workers and whatever the endpoint waits for.
+
+        That is KEDA, for one, without which a ScaledObject can neither be made nor removed.
+        """
+        return pulumi.ResourceOptions.merge(
+            pulumi.ResourceOptions(parent=self, depends_on=[self.deployment]),
+            pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None),
+        )
+
+    def _registration(self, queue: Queue | None) -> k8s.core.v1.ConfigMap:
         stack = f"{pulumi.get_project()}/{pulumi.get_stack()}"
-        declared = manifests.registration(self._name, self._args, stack)
         return k8s.core.v1.ConfigMap(
             f"{self._name}-registration",
             metadata=self._metadata(
                 safe_name(self._name, "registration"), Registration.object_labels(self._name)
             ),
-            data=declared.to_data(),
+            data=_declared(manifests.registration(self._name, self._args, stack), queue),
             opts=self._child,
         )
 
-    def _wiring(self) -> tuple[manifests.Wiring, Sequence[pulumi.Resource]]:
+    def _wiring(self, queue: Queue | None) -> tuple[worker_pod.Wiring, Sequence[pulumi.Resource]]:
         """Bind what the workers need, and put into Secrets what isn't known or may be secret."""
         hashes: list[In[object]] = []
         needs: list[pulumi.Resource] = []
-        loader_env: manifests.EnvVars = ()
+        loader_env: worker_pod.EnvVars = ()
+        forwarder_env: worker_pod.EnvVars = ()
         if self._args.weights:
-            binding = self._args.platform.identity.bind(
-                self._name,
-                workload_name=self._name,
-                namespace=self._args.platform.namespace,
-                grants=[Grant.read_bucket(self._args.platform.weights)],
-                opts=self._child,
-            )
-            loader_env = binding.env
-            hashes.append(binding.config_hash)
-            needs.extend(binding.needs)
-        environment = self._args.runtime.environment(
-            Worker(
-                endpoint=self._name,
-                max_concurrency=self._args.scaling.max_concurrency,
-                weights_path=manifests.WEIGHTS_PATH,
-            )
-        )
+            grants = [Grant.read_bucket(self._args.platform.weights)]
+            loader = self._bind(grants)
+            loader_env = loader.env
+            hashes.append(loader.config_hash)
+            needs.extend(loader.needs)
+        if queue:
+            # The broker's credentials are the forwarder's alone: the model runs others' code.
+            forwarder = self._bind(queue.grants, container="forwarder")
+            forwarder_env = [*workload.env(**queue.settings), *forwarder.env]
+            hashes.append(forwarder.config_hash)
+            needs.extend(forwarder.needs)
+        environment = self._args.runtime.environment(worker_pod.worker(self._name, self._args))
         later = {key: value for key, value in environment.items() if not isinstance(value, str)}
         if later:
             needs.append(self._environment_secret(later))
             hashes.extend(later.values())
-        wiring = manifests.Wiring(
+        wiring = worker_pod.Wiring(
             model_env=[self._variable(key, value) for key, value in environment.items()],
             loader_env=loader_env,
+            forwarder_env=forwarder_env,
             config_hash=workload.output_hash(*hashes) if hashes else workload.content_hash(),
         )
         return wiring, needs
+
+    def _bind(self, grants: Sequence[Grant], *, container: str = "") -> Binding:
+        return self._args.platform.identity.bind(
+            f"{self._name}-{container}" if container else self._name,
+            workload_name=self._name,
+            namespace=self._args.platform.namespace,
+            grants=grants,
+            opts=self._child,
+            container=container,
+        )
 
     def _variable(self, key: str, value: In[str]) -> k8s.core.v1.EnvVarArgsDict:
         if isinstance(value, str):
@@ -185,9 +237,19 @@ def _options(
     return pulumi.ResourceOptions.merge(own, opts)
 
 
+def _declared(registration: Registration, queue: Queue | None) -> In[Mapping[str, str]]:
+    """Return what the registration's ConfigMap holds; where the queue is may be known later."""
+    where = queue.settings.get(QUEUE_SETTING) if queue else None
+    if where is None:
+        return registration.to_data()
+    return pulumi.Output.from_input(where).apply(
+        lambda it: registration.model_copy(update={"queue": it}).to_data()
+    )
+
+
 def _patience(args: ModelEndpointArgs) -> pulumi.CustomTimeouts:
     """Wait as long as a worker may rightly take, and no longer."""
-    workers = args.scaling.min_workers
+    workers = max(1, args.scaling.min_workers)
     rolling = args.startup_timeout_seconds + args.timeouts.grace_period_seconds
     return pulumi.CustomTimeouts(
         create=f"{args.startup_timeout_seconds + 180}s",

@@ -1,26 +1,21 @@
 """The gateway: where every request comes in."""
 
-from collections.abc import Mapping
-
 import pulumi
 import pulumi_kubernetes as k8s
-from pydantic import Field
 
 from ..contracts import In
-from ..domain.args import Args
-from ..domain.images import ImageRef
-from ..domain.names import K8sName
-from ..domain.quantities import Quantity
 from ..domain.timeouts import LINGER_SECONDS, Timeouts
-from ..foundation import Binding, Foundation, Grant
+from ..foundation import Binding, Grant
 from ..kube import access, network, workload
 from ..kube.generated_secret import GeneratedSecret, GeneratedSecretArgs
 from ..kube.team import KEY_PREFIX
-from . import control
+from . import control, gateway_scaling
+from .gateway_args import NAME, GatewayArgs
+
+__all__ = ["ADMIN", "PORT", "Gateway", "GatewayArgs", "migration_spec"]
 
 PORT = 8080
 ADMIN = "admin"
-_NAME = "gateway"
 _KEYS_SECRET = "gateway-keys"  # noqa: S105 - the name of a Secret
 _KEYS_PATH = "/etc/llm-platform/keys"
 _RULES: access.Rules = [
@@ -32,33 +27,13 @@ _RULES: access.Rules = [
 ]
 
 
-class GatewayArgs(Args):
-    """How the gateway runs."""
-
-    namespace: In[str]
-    """Where it runs."""
-    image: ImageRef
-    """The services' image."""
-    foundation: Foundation
-    """The database and Redis that it uses."""
-    team_keys: Mapping[K8sName, In[str]] = Field(default_factory=dict)
-    """The gateway key of each team."""
-    replicas: int = Field(default=1, ge=1, le=100)
-    """Gateways that share the load."""
-    memory: Quantity = "256Mi"
-    """The memory of each."""
-    node_port: int | None = Field(default=None, ge=30000, le=32767)
-    """A port on every node that leads to it; none when left out."""
-    request_timeout_seconds: int = Field(default=600, ge=1, le=86400)
-    """The longest request: how long a stopping gateway waits for open ones."""
-
-
 class Gateway(pulumi.ComponentResource):
     """Takes requests, checks their keys, and sends each to the worker with the least to do.
 
     Creates the migration Job of the database and, after it, a Deployment; a Service, a
     PodDisruptionBudget, Secrets with keys and credentials, a ServiceAccount that may watch
-    EndpointSlices, and NetworkPolicies.
+    EndpointSlices, and NetworkPolicies. Where the number of gateways follows the load, an HPA or a
+    ScaledObject besides.
     """
 
     url: pulumi.Output[str]
@@ -78,26 +53,29 @@ class Gateway(pulumi.ComponentResource):
         keys = self._keys_secret()
         binding = args.foundation.identity.bind(
             name,
-            workload_name=_NAME,
+            workload_name=NAME,
             namespace=args.namespace,
             grants=[
                 Grant.use_database(args.foundation.database),
                 Grant.use_redis(args.foundation.redis),
+                Grant.write_bucket(args.foundation.bucket),
             ],
             opts=self._child,
         )
-        account = access.service_account(name, _NAME, args.namespace, self._child)
-        rights = access.cluster_rules(name, _NAME, args.namespace, _RULES, self._child)
+        account = access.service_account(name, NAME, args.namespace, self._child)
+        rights = access.cluster_rules(name, NAME, args.namespace, _RULES, self._child)
         paths = self._paths()
         spec = _service(args, binding)
         self.migration = self._migrate(spec, [*binding.needs, *paths])
         self.deployment = k8s.apps.v1.Deployment(
             f"{name}-deployment",
-            metadata=self._metadata(_NAME),
+            metadata=self._metadata(NAME),
             spec=control.deployment_spec(spec, surge=True),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=[self.migration, keys, account, rights],
+                # Whoever scales it owns the number; ours is the one that it begins with.
+                ignore_changes=["spec.replicas"] if args.scales else None,
                 custom_timeouts=pulumi.CustomTimeouts(
                     create="10m",
                     update=f"{spec.grace_seconds + 600}s",
@@ -106,6 +84,13 @@ class Gateway(pulumi.ComponentResource):
             ),
         )
         service = self._service()
+        if args.scales:
+            # Custom resources wait for what defines them, which is what the caller waits for.
+            after = pulumi.ResourceOptions.merge(
+                pulumi.ResourceOptions(parent=self, depends_on=[self.deployment, service]),
+                pulumi.ResourceOptions(depends_on=opts.depends_on if opts else None),
+            )
+            gateway_scaling.scale(name, args, after)
         self.url = service.metadata.apply(lambda meta: f"http://{meta.name}.{meta.namespace}.svc")
         self.register_outputs({"url": self.url, "admin_key": self.admin_key})
 
@@ -141,7 +126,7 @@ class Gateway(pulumi.ComponentResource):
     def _migrate(self, spec: control.Service, needs: list[pulumi.Resource]) -> k8s.batch.v1.Job:
         job = migration_spec(spec)
         # A Job can't be changed, so another one has another name.
-        name = pulumi.Output.format("{0}-migrate-{1}", _NAME, workload.output_hash(job))
+        name = pulumi.Output.format("{0}-migrate-{1}", NAME, workload.output_hash(job))
         return k8s.batch.v1.Job(
             f"{self._name}-migration",
             metadata={
@@ -164,14 +149,14 @@ class Gateway(pulumi.ComponentResource):
             port["node_port"] = args.node_port
         k8s.policy.v1.PodDisruptionBudget(
             f"{self._name}-disruption",
-            metadata=self._metadata(_NAME),
+            metadata=self._metadata(NAME),
             spec={"max_unavailable": 1, "selector": {"match_labels": _SELECTOR}},
             opts=self._child,
         )
         return k8s.core.v1.Service(
             f"{self._name}-service",
             metadata={
-                **self._metadata(_NAME),
+                **self._metadata(NAME),
                 "annotations": {"pulumi.com/skipAwait": "true"},
             },
             spec={
@@ -208,7 +193,7 @@ class Gateway(pulumi.ComponentResource):
                 namespace=self._args.namespace,
                 pods={"match_labels": _SELECTOR},
                 rules=[
-                    (data, [5432, 6379]),
+                    (data, [5432, 6379, self._args.bucket_port]),
                     ([network.team_peer()], [5000]),
                     # The API server has no name that a policy could say.
                     ([], [443, 6443]),
@@ -218,21 +203,25 @@ class Gateway(pulumi.ComponentResource):
         ]
 
 
-_SELECTOR = {"app.kubernetes.io/name": _NAME}
-_MIGRATION_SELECTOR = {"app.kubernetes.io/name": f"{_NAME}-migrate"}
+_SELECTOR = {"app.kubernetes.io/name": NAME}
+_MIGRATION_SELECTOR = {"app.kubernetes.io/name": f"{NAME}-migrate"}
 
 
 def _service(args: GatewayArgs, binding: Binding) -> control.Service:
     timeouts = Timeouts(args.request_timeout_seconds)
-    settings = {
+    settings: dict[str, In[str]] = {
         "LLM_PLATFORM_PORT": str(PORT),
         "LLM_PLATFORM_KEYS_DIR": _KEYS_PATH,
         "LLM_PLATFORM_DRAIN_SECONDS": str(timeouts.drain_seconds),
+        "LLM_PLATFORM_ROUTING": args.routing,
+        "LLM_PLATFORM_BROKER": args.foundation.broker,
+        "LLM_PLATFORM_BUCKET": args.foundation.bucket.name,
     }
     return control.Service(
-        name=_NAME,
+        name=NAME,
         image=args.image,
         port=PORT,
+        cpu=args.cpu or ("500m" if args.scales else "50m"),
         memory=args.memory,
         replicas=args.replicas,
         env=binding.env,
@@ -261,7 +250,11 @@ def migration_spec(service: control.Service) -> k8s.batch.v1.JobSpecArgsDict:
         "template": {
             # Labels of its own: as one of the gateway's pods it would be routed to, and would
             # stop the disruption budget from being computed.
-            "metadata": {"labels": _MIGRATION_SELECTOR},
+            "metadata": {
+                # It would never end beside a mesh's proxy, which never does.
+                "labels": {**_MIGRATION_SELECTOR, "sidecar.istio.io/inject": "false"},
+                "annotations": {"sidecar.istio.io/inject": "false"},
+            },
             "spec": {
                 **control.pod(migrating, [control.container(migrating, command)]),
                 "automount_service_account_token": False,

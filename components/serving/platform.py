@@ -1,13 +1,17 @@
 """What an endpoint needs to know of the platform that it is deployed to."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import pulumi_kubernetes as k8s
 
 from ..contracts import In
 from ..domain.args import Opaque
 from ..domain.names import K8sName
-from ..foundation import Bucket, Identity
+from ..foundation import Broker, Bucket, Identity
+
+Metrics = Literal["prometheus-adapter", "keda"]
+"""Who reads the concurrency of endpoints that never scale to zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,5 +30,16 @@ class Platform(Opaque):
     """Where weights are read from."""
     identity: Identity
     """How grants become permissions."""
+    broker: Broker
+    """What carries the tasks of asynchronous endpoints."""
+    prometheus_url: In[str]
+    """Where KEDA reads the metrics that endpoints scale on."""
+    redis_address: In[str]
+    """Redis as ``host:port``: where KEDA finds activation lists."""
+    cacher_url: In[str]
+    """Who tells KEDA how many tasks are outstanding, where the broker itself can't."""
+    metrics: Metrics = "prometheus-adapter"
+    """Who reads the concurrency of endpoints that never scale to zero: the Prometheus adapter for
+    an HPA, or KEDA, which then scales those too. Plain, for it decides what is created."""
     provider: k8s.Provider | None = None
     """The access to the cluster, where the program has no provider of its own for it."""

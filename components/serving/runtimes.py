@@ -13,6 +13,12 @@ from ..domain.images import ImageRef
 PORT = 5005
 """Where every model container serves."""
 
+ROUTE = r"^/[!-~]*$"
+"""A path of a server, as it is sent."""
+
+OPENAI_PATH = "/v1/completions"
+"""Where an engine that speaks OpenAI's API takes a task: a prompt in, its continuation out."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Worker:
@@ -21,6 +27,18 @@ class Worker:
     endpoint: str
     max_concurrency: int
     weights_path: str
+    gpus: int
+    stop_seconds: int
+    """How long it has between the signal to stop and being killed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Needs:
+    """What a worker is to be given, for a runtime to say whether that can work."""
+
+    gpus: int
+    shared_memory: str
+    """The size of ``/dev/shm``."""
 
 
 class Runtime(Args):
@@ -54,13 +72,32 @@ class Runtime(Args):
     def ready_path(self) -> str:
         """Where it answers 200 once the model is loaded."""
 
+    @property
+    def task_path(self) -> str:
+        """Where the ``args`` of a task are posted to."""
+        return OPENAI_PATH
+
+    @property
+    def task_stream_path(self) -> str:
+        """The same for an answer in pieces; empty when it has none."""
+        return OPENAI_PATH
+
     @abstractmethod
-    def start_command(self) -> tuple[str, ...]:
+    def start_command(self, worker: Worker) -> tuple[str, ...]:
         """What the container runs; empty for the image's own entrypoint."""
 
     @abstractmethod
     def environment(self, worker: Worker) -> Mapping[str, In[str]]:
         """Its environment variables; values known only later travel in a Secret."""
+
+    def problem(self, needs: Needs) -> str:
+        """Say what keeps it from running so, and what to do; empty when nothing does."""
+        del needs
+        return ""
+
+    def warning(self) -> str:
+        """Say what people should know before it runs; empty when there is nothing."""
+        return ""
 
 
 class LlamaCpp(Runtime):
@@ -101,8 +138,9 @@ class LlamaCpp(Runtime):
         """Where it answers 200 once the model is loaded."""
         return "/health"
 
-    def start_command(self) -> tuple[str, ...]:
+    def start_command(self, worker: Worker) -> tuple[str, ...]:
         """Start the server on the loopback address, where only the forwarder reaches it."""
+        del worker
         return ("python3", "-m", "services.runtimes.llamacpp")
 
     def environment(self, worker: Worker) -> Mapping[str, In[str]]:
@@ -123,12 +161,17 @@ class RunnableImage(Runtime):
 
     command: tuple[str, ...] = ()
     """What to run; the image's own entrypoint when left out."""
-    health_path: str = Field(default="/healthz", pattern=r"^/")
+    health_path: str = Field(default="/healthz", pattern=ROUTE)
     """Where it answers 200 once it can take requests."""
     env: Mapping[str, In[str]] = Field(default_factory=dict)
     """Its environment; outputs (which may be secret) reach it through a Secret."""
     openai: bool = False
     """Whether it serves OpenAI's API, so that it is listed among the models."""
+    predict_path: str = Field(default="/predict", pattern=ROUTE)
+    """Where it takes a task: the task's ``args`` are posted to it."""
+    stream_path: str = Field(default="", pattern=f"{ROUTE}|^$")
+    """The same for an answer in pieces, as server-sent events; a STREAMING endpoint needs it,
+    unless it speaks OpenAI's API."""
 
     @property
     def kind(self) -> str:
@@ -145,8 +188,19 @@ class RunnableImage(Runtime):
         """As it was told."""
         return self.health_path
 
-    def start_command(self) -> tuple[str, ...]:
+    @property
+    def task_path(self) -> str:
         """As it was told."""
+        return self.predict_path
+
+    @property
+    def task_stream_path(self) -> str:
+        """As it was told; one that speaks OpenAI's API streams there."""
+        return self.stream_path or (OPENAI_PATH if self.openai else "")
+
+    def start_command(self, worker: Worker) -> tuple[str, ...]:
+        """As it was told."""
+        del worker
         return self.command
 
     def environment(self, worker: Worker) -> Mapping[str, In[str]]:

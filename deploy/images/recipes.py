@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
+import certifi
+
 from lab.commands import run_logged
 from lab.progress import Report
 
@@ -122,15 +124,29 @@ class Overlay:
 
 
 @dataclass(frozen=True)
-class Program:
-    """One static program of the tool chain, at the root of the file system."""
+class Programs:
+    """Static programs of the tool chain, at the root of the file system."""
 
-    name: str
+    names: tuple[str, ...]
 
     def layer(self, workshop: Workshop) -> Layer:
         """Make it, or take it from the store."""
-        files = [(workshop.tool(self.name), self.name)]
+        files = [(workshop.tool(name), name) for name in self.names]
         key = key_of("program", content_of(files))
+        return workshop.store.get(key, lambda out, _: write_tree(out, files))
+
+
+@dataclass(frozen=True)
+class PublicAuthorities:
+    """The certificate authorities of the public internet, where Go programs look for them.
+
+    They come from a locked package and not from this machine, which may trust more than those.
+    """
+
+    def layer(self, workshop: Workshop) -> Layer:
+        """Make it, or take it from the store."""
+        files = [(Path(certifi.where()), "etc/ssl/certs/ca-certificates.crt")]
+        key = key_of("authorities", content_of(files))
         return workshop.store.get(key, lambda out, _: write_tree(out, files))
 
 
@@ -143,6 +159,8 @@ class Recipe:
         env: Environment of its containers.
         workdir: Where they start.
         stop_signal: What asks them to stop; SIGTERM when empty.
+        user: Who they run as.
+        entrypoint: What they run; empty where each container says it itself.
     """
 
     parts: tuple[Part, ...]
@@ -150,6 +168,7 @@ class Recipe:
     workdir: str = "/"
     stop_signal: str = ""
     user: str = f"{USER_ID}:{USER_ID}"
+    entrypoint: tuple[str, ...] = ()
 
 
 def _compile(site: Path, workshop: Workshop) -> None:
@@ -183,6 +202,10 @@ def _platform() -> str:
     return f"{platform.machine()}-manylinux_2_36"
 
 
+def _one_program(name: str) -> Recipe:
+    return Recipe((Programs((name,)),), entrypoint=(f"/{name}",))
+
+
 # One root file system for both, with what llama.cpp links: nodes hold it once.
 _PYTHON = Debian(("python3", "ca-certificates", "libgomp1"))
 _SERVICES = REPOSITORY / "services"
@@ -208,6 +231,14 @@ RECIPES: dict[str, Recipe] = {
     # still orderly shutdown.
     "postgres": Recipe((Debian(("postgresql-15",)), Overlay("postgres")), stop_signal="SIGINT"),
     "redis": Recipe((Debian(("redis-server",)),)),
-    "objectstore": Recipe((Program("versitygw"),)),
+    "objectstore": Recipe((Programs(("versitygw",)),)),
+    # One image for all three: they are mostly the same libraries' code. Its scalers ask the
+    # queues and metrics of clouds too.
+    "keda": Recipe(
+        (PublicAuthorities(), Programs(("keda", "keda-adapter", "keda-admission-webhooks")))
+    ),
+    "prometheus": _one_program("prometheus"),
+    "prometheus-adapter": _one_program("adapter"),
+    "metrics-server": _one_program("metrics-server"),
 }
 """Every image of the platform, by the name that settings know it by."""

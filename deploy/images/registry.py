@@ -100,6 +100,8 @@ def _configuration(recipe: Recipe, layers: list[Layer]) -> dict[str, Any]:
         "WorkingDir": recipe.workdir,
         "Env": [f"{name}={value}" for name, value in sorted(recipe.env.items())],
     }
+    if recipe.entrypoint:
+        config["Entrypoint"] = list(recipe.entrypoint)
     if recipe.stop_signal:
         config["StopSignal"] = recipe.stop_signal
     return {

@@ -11,6 +11,8 @@ from services.core.settings import from_environment
 
 from .app import Cacher
 from .cluster import Sources
+from .conditions import Conditions
+from .lift import Lift
 from .settings import CacherSettings
 
 
@@ -18,14 +20,16 @@ async def _serve(settings: CacherSettings, log: structlog.typing.FilteringBoundL
     async with await kube_client(settings.kubeconfig) as api:
         core = client.CoreV1Api(api)
         slices = client.DiscoveryV1Api(api).list_endpoint_slice_for_all_namespaces
+        apps = client.AppsV1Api(api)
         sources = Sources(
             namespaces=Watched(core.list_namespace, labels.TEAM, log),
             config_maps=Watched(
                 core.list_config_map_for_all_namespaces, f"{labels.REGISTRATION}=1", log
             ),
             slices=Watched(slices, labels.ENDPOINT, log),
+            deployments=Watched(apps.list_deployment_for_all_namespaces, labels.ENDPOINT, log),
         )
-        await Cacher(settings, sources, core, log).run()
+        await Cacher(settings, sources, Conditions(core, log), Lift(apps, log), log).run()
 
 
 if __name__ == "__main__":

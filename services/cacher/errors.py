@@ -17,3 +17,7 @@ class Invalid(Unfit):
 
 class NameTaken(Unfit):
     """Another namespace, or another object, has the name already."""
+
+
+class ForeignQueue(Unfit):
+    """The registration names a queue that isn't its team's on this platform."""

@@ -9,7 +9,7 @@ from components.domain import labels
 from components.domain.registration import Registration
 from services.core.kube import Object
 
-from .errors import Invalid, NameTaken, Unfit
+from .errors import ForeignQueue, Invalid, NameTaken, Unfit
 
 CONDITION = f"{labels.PREFIX}/condition"
 """Annotation on a ConfigMap: why its registration isn't in force."""
@@ -61,7 +61,10 @@ def teams_of(namespaces: Iterable[Object]) -> dict[str, str]:
 
 
 def judge(
-    config_maps: Iterable[Object], teams: Mapping[str, str], owners: Mapping[str, Owner]
+    config_maps: Iterable[Object],
+    teams: Mapping[str, str],
+    owners: Mapping[str, Owner],
+    queue_prefix: str = "",
 ) -> Verdict:
     """Decide over all registrations.
 
@@ -71,6 +74,7 @@ def judge(
         teams: the team of each team namespace.
         owners: whom each name belongs to now. Its namespace keeps it while anything there claims
             it, even what can't be read, and for a while after that.
+        queue_prefix: what the platform's own queues begin with, before the team's name.
     """
     problems: dict[tuple[str, str], Unfit] = {}
     claims: dict[str, list[Claim]] = {}
@@ -81,7 +85,7 @@ def judge(
             continue
         labelled.add((namespace, item["metadata"]["labels"].get(labels.ENDPOINT, "")))
         try:
-            claim = _claim(item, teams[namespace])
+            claim = claim_of(item, teams[namespace], queue_prefix)
         except Unfit as problem:
             problems[namespace, name] = problem
         else:
@@ -112,7 +116,12 @@ def _taken(rival: Claim, holder: Claim | None) -> NameTaken:
     return NameTaken(f"the name {name!r} is already registered by {where}; choose another name")
 
 
-def _claim(item: Object, team: str) -> Claim:
+def claim_of(item: Object, team: str, queue_prefix: str) -> Claim:
+    """Read one labelled ConfigMap of a team's namespace.
+
+    Raises:
+        Unfit: it can't be used; the message says why.
+    """
     metadata = item["metadata"]
     try:
         registration = Registration.from_data(item.get("data") or {})
@@ -122,6 +131,7 @@ def _claim(item: Object, team: str) -> Claim:
         first = error.errors(include_url=False, include_input=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "registration"
         raise Invalid(f"{field}: {first['msg']}") from error
+    _check_queue(registration.queue, team, queue_prefix)
     return Claim(
         team=team,
         namespace=metadata["namespace"],
@@ -129,3 +139,16 @@ def _claim(item: Object, team: str) -> Claim:
         created=metadata.get("creationTimestamp") or "",
         registration=registration,
     )
+
+
+def _check_queue(queue: str, team: str, prefix: str) -> None:
+    """Refuse a queue of somebody else's: the gateway would send tasks wherever it is told."""
+    if not queue:
+        return
+    if not prefix:
+        raise ForeignQueue("queue: this platform's queues follow from names; leave it out")
+    if not queue.startswith(f"{prefix}{team}_"):
+        raise ForeignQueue(
+            f"queue: {queue!r} isn't one of the team's on this platform, which begin with "
+            f"'{prefix}{team}_'"
+        )

@@ -1,6 +1,7 @@
 """Endpoints' state in Redis: it expires by itself, so a dead cacher's word doesn't last."""
 
 import json
+import time
 
 import structlog
 from redis.asyncio import Redis
@@ -20,6 +21,16 @@ class State:
         self._redis = redis
         self._ttl_seconds = ttl_seconds
         self._log = log
+        self._written_at = time.monotonic()
+
+    @property
+    def fresh(self) -> bool:
+        """Whether what was written last hasn't expired, so that readers find it."""
+        return time.monotonic() - self._written_at < self._ttl_seconds
+
+    def begin(self) -> None:
+        """Count from now, as the one that has to write."""
+        self._written_at = time.monotonic()
 
     async def publish(self, in_force: dict[str, int], changed: list[str]) -> bool:
         """Write the ready workers of all endpoints, and the news of those changed.
@@ -39,4 +50,5 @@ class State:
         except (RedisError, OSError, TimeoutError) as error:
             self._log.warning("redis is away", error=str(error))
             return False
+        self._written_at = time.monotonic()
         return True

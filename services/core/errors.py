@@ -39,3 +39,11 @@ class BodyTooLarge(ServiceError):  # noqa: N818
 
 class NotReachable(ServiceError):  # noqa: N818
     """A service that we depend on did not come up within the limit."""
+
+
+class OutboundRefused(ServiceError):  # noqa: N818
+    """The address isn't one that may be asked; trying again changes nothing."""
+
+
+class OutboundFailed(ServiceError):  # noqa: N818
+    """The address didn't answer as it should; it may later."""

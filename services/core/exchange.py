@@ -1,6 +1,7 @@
 """One request on its way through us: its time budgets, and who may end it."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,9 @@ class Budgets:
     idle_seconds: float
     """Between two pieces of the answer."""
     total_seconds: float
-    """From the request's arrival to the answer's end."""
+    """From the request's arrival to the answer's end, without its pauses."""
+    wall_seconds: float = math.inf
+    """The same with its pauses, when whoever asked set a limit."""
 
 
 class Exchange:
@@ -40,6 +43,8 @@ class Exchange:
         self._watcher: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._done = False
+        self._turn: asyncio.Future[None] | None = None
+        self._paused_seconds = 0.0
         self.reason: Ended | None = None
         self.started = self._loop.time()
         self._heard = self.started
@@ -74,6 +79,34 @@ class Exchange:
         if self._timer is None:
             self._arm()
 
+    async def pause(self, turn: asyncio.Future[None], limit_seconds: float) -> bool:
+        """Wait for a turn, while no upstream has the request; return whether it came in time.
+
+        Only the wall budget runs on meanwhile.
+
+        Raises:
+            Ended: there is a reason to end.
+        """
+        if self.reason is not None:
+            raise self.reason
+        self._disarm()
+        began = self._loop.time()
+        left = self.started + self._budgets.wall_seconds - began
+        self._turn = turn
+        try:
+            await asyncio.wait({turn}, timeout=max(0.0, min(limit_seconds, left)))
+        finally:
+            self._turn = None
+            self._paused_seconds += self._loop.time() - began
+        if turn.done():
+            turn.result()
+            return True
+        if left <= limit_seconds:
+            self.end(self._too_long(self._budgets.wall_seconds))
+        if self.reason is not None:
+            raise self.reason
+        return False
+
     def let_go(self) -> None:
         """Unbind: this connection's part is over, another may follow."""
         self._connection = None
@@ -85,13 +118,14 @@ class Exchange:
         self.reason = reason
         if self._connection is not None:
             self._connection.end(reason)
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_exception(reason)
 
     def close(self) -> None:
         """Say that the exchange is over, so that nothing ends it any more."""
         self._done = True
         self._connection = None
-        if self._timer is not None:
-            self._timer.cancel()
+        self._disarm()
 
     async def head(self, connection: Connection) -> None:
         """Wait for the answer's head, within the budget for the first byte."""
@@ -119,18 +153,32 @@ class Exchange:
         return self._loop.time() - self.started
 
     def _arm(self) -> None:
-        total = self.started + self._budgets.total_seconds
         silence = self._heard + min(self._silence_seconds, self._budgets.idle_seconds)
-        self._timer = self._loop.call_at(min(total, silence), self._check)
+        self._timer = self._loop.call_at(min(*self._limits(), silence), self._check)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _limits(self) -> tuple[float, float]:
+        """Return the moments at which the total and the wall budget are used up."""
+        total = self.started + self._paused_seconds + self._budgets.total_seconds
+        return total, self.started + self._budgets.wall_seconds
 
     def _check(self) -> None:
         now = self._loop.time()
         if not self._waiting:  # the client is the slow one, which isn't the upstream's silence
             self._heard = now
-        if now >= self.started + self._budgets.total_seconds:
-            limit = f"{self._budgets.total_seconds:g} s"
-            self.end(OutOfTime(f"the request took longer than its limit of {limit}"))
+        total, wall = self._limits()
+        if now >= wall:
+            self.end(self._too_long(self._budgets.wall_seconds))
+        elif now >= total:
+            self.end(self._too_long(self._budgets.total_seconds))
         elif now >= self._heard + self._silence_seconds:
             self.end(OutOfTime(f"{self._silence_name} for {self._silence_seconds:g} s"))
         else:
             self._arm()
+
+    def _too_long(self, seconds: float) -> OutOfTime:
+        return OutOfTime(f"the request took longer than its limit of {seconds:g} s")

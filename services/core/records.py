@@ -3,7 +3,7 @@
 import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, DateTime, Identity, String, func
+from sqlalchemy import BigInteger, Boolean, DateTime, Identity, Index, Integer, String, func
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
@@ -63,6 +63,39 @@ class Endpoint(Record):
     updated_at: Mapped[datetime.datetime] = mapped_column(
         _TIME, server_default=func.now(), onupdate=func.now()
     )
+
+
+class Task(Record):
+    """An asynchronous request: what became of it, and where its payload and result are."""
+
+    __tablename__ = "tasks"
+    __table_args__ = (
+        Index("ix_tasks_settled_at", "settled_at"),
+        Index("ix_tasks_endpoint", "namespace", "endpoint", "created_at"),
+    )
+
+    id: Mapped[str] = mapped_column(String(36), primary_key=True)
+    endpoint: Mapped[str] = mapped_column(String(63))
+    namespace: Mapped[str] = mapped_column(String(63))
+    team: Mapped[str] = mapped_column(String(63))
+    caller: Mapped[str] = mapped_column(String(63))
+    """The team that sent it, which may read its result."""
+    status: Mapped[str] = mapped_column(String(16))
+    status_code: Mapped[int | None] = mapped_column(Integer)
+    token_hash: Mapped[str] = mapped_column(String(64))
+    """Of the token that the worker of this one task has."""
+    payload_key: Mapped[str] = mapped_column(default="")
+    """The payload's key in the bucket; empty when the message carries it."""
+    result_key: Mapped[str] = mapped_column(default="")
+    """The result's key in the bucket; empty while there is none."""
+    timeout_seconds: Mapped[int] = mapped_column(Integer)
+    """How long its worker may take."""
+    created_at: Mapped[datetime.datetime] = mapped_column(_TIME, server_default=func.now())
+    started_at: Mapped[datetime.datetime | None] = mapped_column(_TIME)
+    expires_at: Mapped[datetime.datetime] = mapped_column(_TIME)
+    """No worker begins on it later."""
+    settled_at: Mapped[datetime.datetime] = mapped_column(_TIME)
+    """When it finished; before that, when it expires. It is kept for a while from then on."""
 
 
 def database(

@@ -125,6 +125,7 @@ class Relay:
         self._error_body = error_body
         self._on_piece = on_piece
         self.began = False
+        self.status = 0
         self.first_byte_seconds: float | None = None
         self.sent_bytes = 0
         self.broken: UpstreamError | None = None
@@ -170,6 +171,7 @@ class Relay:
             dropped |= {b"content-length"}  # it speaks of the body that isn't sent
         headers = [*end_to_end(connection.headers, dropped), *self._added]
         self.began = True
+        self.status = connection.status
         await self._send(
             {"type": "http.response.start", "status": connection.status, "headers": headers}
         )

@@ -1,6 +1,7 @@
 """Putting the forwarder together, and running it."""
 
 import asyncio
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -13,8 +14,15 @@ from services.core.server import Lifecycle, Server
 from .drain import Drain
 from .forward import Forward
 from .health import ModelHealth
+from .hooks import PostHooks
 from .measures import Measures
 from .settings import ForwarderSettings
+from .validation import Checks
+
+if TYPE_CHECKING:
+    from services.core.outbound import Outbound
+
+    from .async_worker import AsyncWorker
 
 
 class Forwarder:
@@ -43,16 +51,25 @@ class Forwarder:
             failures=settings.health_failures,
             dead_seconds=settings.model_dead_seconds,
         )
-        measures = Measures(self._registry, settings.endpoint, settings.max_concurrency)
+        self._pool = pool
+        self._measures = Measures(self._registry, settings.endpoint, settings.max_concurrency)
+        hooks = settings.hooks_to_run
+        self._checks = Checks(hooks.pre, self._measures)
+        self._hooks = PostHooks(
+            hooks.post, self._outbound, self._measures, log, settings.callback_retry_seconds
+        )
         self._forward = Forward(
             settings=settings,
             pool=pool,
             health=self._health,
             drain=self._drain,
             lifecycle=self.lifecycle,
-            measures=measures,
+            checks=self._checks,
+            hooks=self._hooks,
+            measures=self._measures,
             log=log,
         )
+        self._worker: AsyncWorker | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; all paths but five are the model's."""
@@ -60,7 +77,7 @@ class Forwarder:
             case "/healthz":
                 await answer(send, 200, b"{}")
             case "/readyz":
-                ready = self._health.healthy and not self._drain.active
+                ready = self._takes_work() and (self._worker is None or self._worker.connected)
                 await answer(send, 200 if ready else 503, b"{}")
             case "/livez/model":
                 await answer(send, 503 if self._health.dead else 200, b"{}")
@@ -83,17 +100,53 @@ class Forwarder:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
+    def _takes_work(self) -> bool:
+        return self._health.healthy and not self._drain.active
+
     async def run(self) -> None:
-        """Serve until SIGTERM and the last request."""
+        """Serve until SIGTERM and the last request or task."""
         server = Server(self, self._settings, self.lifecycle, self._log, listen_while_draining=True)
+        if self._settings.mode == "async":
+            self._worker = self._new_worker()
+            self._worker.start()
         async with asyncio.TaskGroup() as group:
             background = [
                 group.create_task(self._health.run(self._settings.health_every_seconds)),
                 group.create_task(self._start_linger()),
             ]
             await server.serve()
+            if self._worker is not None:
+                await self._worker.stop()
+            await self._hooks.close()
             for task in background:
                 task.cancel()
+
+    def _outbound(self) -> "Outbound":
+        from services.core.outbound import Outbound  # noqa: PLC0415  (most workers need none)
+
+        return Outbound(self._settings.allowed_callbacks, self._settings.callback_seconds)
+
+    def _new_worker(self) -> "AsyncWorker":
+        # Celery is slow to import, and only workers of tasks need it.
+        from .async_worker import AsyncWorker  # noqa: PLC0415
+        from .gateway_client import GatewayClient  # noqa: PLC0415
+        from .model_client import ModelClient  # noqa: PLC0415
+        from .tasks import TaskRunner  # noqa: PLC0415
+
+        settings = self._settings
+        runner = TaskRunner(
+            settings=settings,
+            model=ModelClient(self._pool, settings.address, settings.max_result_bytes),
+            gateway=GatewayClient(settings.gateway_url, self._log),
+            health=self._health,
+            drain=self._drain,
+            lifecycle=self.lifecycle,
+            checks=self._checks,
+            hooks=self._hooks,
+            measures=self._measures,
+            log=self._log,
+        )
+        return AsyncWorker(settings, runner, self._takes_work, self._log)
 
     async def _start_linger(self) -> None:
         await self.lifecycle.stopping.wait()

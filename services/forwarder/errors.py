@@ -32,3 +32,27 @@ class Unreachable(Refused):
     status = 503
     reason = b"unreachable"
     code = "model_unreachable"
+
+
+class Invalid(Refused):
+    """The request isn't one for this model: a hook before the model says so."""
+
+    status = 422
+    reason = b"invalid"
+    code = "invalid_request"
+
+
+class BodyOverLimit(Refused):
+    """The request's body is too large to be read as a whole."""
+
+    status = 413
+    reason = b"too-large"
+    code = "request_too_large"
+
+
+class TasksOnly(Refused):
+    """The worker takes tasks from its queue, and no requests."""
+
+    status = 404
+    reason = b"tasks-only"
+    code = "tasks_only"

@@ -34,12 +34,18 @@ class ModelHealth:
         self._dead_from: float | None = None
         self._was_healthy = False
         self.healthy = False
+        self.checks = 0
 
     @property
     def dead(self) -> bool:
         """Whether nothing but a restart will help: it was healthy, and nothing comes any more."""
         loop = asyncio.get_running_loop()
         return self._dead_from is not None and loop.time() >= self._dead_from
+
+    @property
+    def answers(self) -> bool:
+        """Whether the last check was answered well; a healthy model may have missed a few."""
+        return self.checks > 0 and self._failures == 0
 
     def heard(self) -> None:
         """Take a byte of an answer for a sign of life."""
@@ -58,6 +64,7 @@ class ModelHealth:
             await asyncio.sleep(every_seconds)
 
     def _take(self, problem: str | None) -> None:
+        self.checks += 1
         self._failures = 0 if problem is None else self._failures + 1
         healthy = self._failures == 0 or (self.healthy and self._failures < self._allowed_failures)
         if healthy != self.healthy:

@@ -2,6 +2,7 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from components.domain.metrics import FORWARDER_IN_FLIGHT
 from services.core.metrics import SECONDS
 
 _PREFIX = "llm_platform_forwarder"
@@ -12,7 +13,7 @@ class Measures:
 
     def __init__(self, registry: CollectorRegistry, endpoint: str, limit: int) -> None:
         self.in_flight = Gauge(
-            f"{_PREFIX}_in_flight", "Open requests", ["endpoint"], registry=registry
+            FORWARDER_IN_FLIGHT, "Open requests", ["endpoint"], registry=registry
         ).labels(endpoint)
         Gauge(
             f"{_PREFIX}_limit", "Open requests that are allowed", ["endpoint"], registry=registry
@@ -42,6 +43,18 @@ class Measures:
             buckets=SECONDS,
             registry=registry,
         ).labels(endpoint)
+        self._hooks = Counter(
+            f"{_PREFIX}_hooks",
+            "Runs of hooks by what became of them",
+            ["endpoint", "hook", "outcome"],
+            registry=registry,
+        )
+        self._tasks = Counter(
+            f"{_PREFIX}_tasks",
+            "Deliveries of tasks by what became of them",
+            ["endpoint", "outcome"],
+            registry=registry,
+        )
         self._endpoint = endpoint
 
     def request(self, code: int, seconds: float, first_byte: float | None) -> None:
@@ -55,3 +68,11 @@ class Measures:
         """Count one request that was refused."""
         self._requests.labels(self._endpoint, str(code)).inc()
         self._rejected.labels(self._endpoint, reason).inc()
+
+    def hook(self, kind: str, outcome: str) -> None:
+        """Count one run of a hook."""
+        self._hooks.labels(self._endpoint, kind, outcome).inc()
+
+    def task(self, outcome: str) -> None:
+        """Count one delivery of a task."""
+        self._tasks.labels(self._endpoint, outcome).inc()

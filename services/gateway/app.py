@@ -10,23 +10,16 @@ from services.core import channel
 from services.core.exchange import Receive, Scope, Send
 from services.core.kube import ObjectSource
 from services.core.metrics import new_registry
-from services.core.pool import Pool
 from services.core.records import database
 from services.core.server import Lifecycle, Server
 
+from .body import BodyBudget
 from .declared_keys import DeclaredKeys
 from .directory import Directory
-from .inference import Inference
-from .measures import Measures
+from .model_routes import ModelRoutes
 from .routes import plain_routes
 from .settings import GatewaySettings
-from .worker_pool import Workers
-
-_INFERENCE = {
-    f"{prefix}/{route}": f"/v1/{route}".encode()
-    for prefix in ("/v1", "/openai/v1")
-    for route in ("chat/completions", "completions", "embeddings")
-}
+from .tasks_part import TasksPart
 
 
 class Gateway:
@@ -45,36 +38,33 @@ class Gateway:
         log: structlog.typing.FilteringBoundLogger,
     ) -> None:
         self._settings = settings
-        self._slices = slices
         self._log = log
         self.lifecycle = Lifecycle()
         self._registry = new_registry()
         self._engine = database(settings.database_url)
         self._redis = channel.connect(settings.redis_url)
-        self._pool = Pool(
-            connect_seconds=settings.connect_seconds,
-            idle_seconds=settings.keep_connections_seconds,
-        )
         self._directory = Directory(self._engine, log)
-        measures = Measures(self._registry, self.lifecycle)
-        self._workers = Workers(self._pool.drop, measures.workers, log)
+        self._budget = BodyBudget(settings.max_held_bytes)
         self._keys = DeclaredKeys(settings.keys_dir, self._engine, self._directory, log)
-        self._inference = Inference(
+        self._models = ModelRoutes(
             settings=settings,
+            slices=slices,
             directory=self._directory,
-            workers=self._workers,
-            pool=self._pool,
-            measures=measures,
+            redis=self._redis,
+            budget=self._budget,
+            registry=self._registry,
             lifecycle=self.lifecycle,
             log=log,
         )
+        self._tasks = TasksPart(settings, self._engine, self._directory, self._budget, log)
         self._plain = plain_routes(self._directory, self._registry, self.missing)
+        self._tasks.add_routes(self._plain)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request: inference without a framework between, the rest with one."""
-        upstream_path = _INFERENCE.get(scope["path"])
-        if upstream_path is not None and scope["method"] == "POST":
-            await self._inference(scope, receive, send, upstream_path)
+        """Answer one request: those for models without a framework between, the rest with one."""
+        api = self._models.api(scope)
+        if api is not None:
+            await self._models.serve(scope, receive, send, api)
         else:
             await self._plain(scope, receive, cast(Any, send))
 
@@ -82,7 +72,7 @@ class Gateway:
         """Return what keeps the gateway from being ready."""
         conditions = {
             "database": self._directory.loaded,
-            "endpoint slices": self._workers.synced,
+            "endpoint slices": self._models.workers.synced,
             "declared keys": self._keys.applied,
             "not draining": not self.lifecycle.draining,
         }
@@ -94,7 +84,8 @@ class Gateway:
         background: list[Coroutine[Any, Any, None]] = [
             self._directory.run(self._settings.refresh_seconds),
             self._keys.run(),
-            self._workers.follow(self._slices),
+            *self._models.background(),
+            self._tasks.run(),
             channel.listen(self._redis, news, self._directory.refresh, self._log),
         ]
         server = Server(self, self._settings, self.lifecycle, self._log)
@@ -103,6 +94,7 @@ class Gateway:
             await server.serve()
             for task in tasks:
                 task.cancel()
-        self._pool.close()
+        self._models.close()
+        self._tasks.close()
         await self._redis.aclose()
         await self._engine.dispose()

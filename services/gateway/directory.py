@@ -83,10 +83,28 @@ class Directory:
             )
         return route
 
+    def endpoint(self, name: str, caller: Caller) -> Route:
+        """Return an endpoint of any type by its id, which is its name.
+
+        Raises:
+            UnknownModel: there is none that this caller may know of.
+        """
+        route = self._routes.get(name)
+        if route is None or not _may_know(caller, route):
+            raise UnknownModel(
+                f"The endpoint {name[:100]!r} does not exist or you have no access to it."
+            )
+        return route
+
     def routes(self, caller: Caller) -> list[Route]:
         """Return the endpoints that this caller may call by OpenAI's API, by name."""
         mine = (route for route in self._routes.values() if _may_call(caller, route))
         return sorted(mine, key=lambda route: route.name)
+
+    def served(self) -> list[Route]:
+        """Return all endpoints whose requests pass through the gateway."""
+        async_type = EndpointType.ASYNC
+        return [it for it in self._routes.values() if it.registration.type is not async_type]
 
     def refresh(self) -> None:
         """Ask for a load soon."""
@@ -149,7 +167,12 @@ def _may_call(caller: Caller, route: Route) -> bool:
     registration = route.registration
     if not registration.openai or registration.type is EndpointType.ASYNC:
         return False
-    return caller.admin or caller.team == route.team or registration.access is Access.EVERYONE
+    return _may_know(caller, route)
+
+
+def _may_know(caller: Caller, route: Route) -> bool:
+    everyone = route.registration.access is Access.EVERYONE
+    return caller.admin or caller.team == route.team or everyone
 
 
 def _brief(error: Exception) -> str:

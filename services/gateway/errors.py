@@ -113,5 +113,34 @@ class TimedOut(Refused):
     code = "timeout"
 
 
+class TooLargeAnswer(Refused):
+    """The model's answer is larger than what may be held of one."""
+
+    status = 502
+    code = "answer_too_large"
+
+
+class UnknownTask(Refused):
+    """No task of that id, or none that this key may know of."""
+
+    status = 404
+    code = "task_not_found"
+
+
+class AlreadyDone(Refused):
+    """The task has a result already, and it stays."""
+
+    status = 409
+    code = "task_done"
+
+
+class TasksAway(Refused):
+    """What keeps tasks (the database, the broker or the bucket) doesn't answer."""
+
+    status = 503
+    code = "tasks_away"
+    retry_after_seconds = 5
+
+
 class MigrationFailed(ServiceError):  # noqa: N818
     """The database could not be brought to this version."""

@@ -1,9 +1,20 @@
 """What the gateway measures."""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections.abc import Callable, Iterator, Mapping
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from components.domain.metrics import (
+    ENDPOINT_LABEL,
+    GATEWAY_IN_FLIGHT,
+    GATEWAY_WAITING,
+    NAMESPACE_LABEL,
+)
 from services.core.metrics import SECONDS
 from services.core.server import Lifecycle
+from services.core.workers import Target
 
 _PREFIX = "llm_platform_gateway"
 
@@ -44,7 +55,14 @@ class Measures:
             ["endpoint", "reason"],
             registry=registry,
         )
-        in_flight = Gauge(f"{_PREFIX}_in_flight", "Requests being carried out", registry=registry)
+        self._held = Histogram(
+            f"{_PREFIX}_hold_seconds",
+            "How long requests were held that found no worker at once",
+            ["endpoint"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        in_flight = Gauge(GATEWAY_IN_FLIGHT, "Requests being carried out", registry=registry)
         in_flight.set_function(lambda: lifecycle.in_flight)
         self._ready = Gauge(
             f"{_PREFIX}_ready_workers",
@@ -74,6 +92,10 @@ class Measures:
         if error:
             self._broken.labels(endpoint, error).inc()
 
+    def held(self, endpoint: str, seconds: float) -> None:
+        """Tell how long a request was held in all."""
+        self._held.labels(endpoint).observe(seconds)
+
     def retry(self, endpoint: str, reason: bytes) -> None:
         """Count a worker's refusal."""
         known = {b"full", b"draining", b"unready", b"unreachable"}
@@ -86,3 +108,25 @@ class Measures:
             self._ready.remove(endpoint)
         else:
             self._ready.labels(endpoint).set(ready)
+
+
+class Waiting(Collector):
+    """The number of held requests of every known endpoint: 0 is a figure too, unlike none at all.
+
+    Args:
+        count: returns the number for each endpoint, by namespace and name.
+    """
+
+    def __init__(self, count: Callable[[], Mapping[Target, int]]) -> None:
+        self._count = count
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the gauge as it is now."""
+        gauge = GaugeMetricFamily(
+            GATEWAY_WAITING,
+            "Requests held because no worker takes them yet",
+            labels=[NAMESPACE_LABEL, ENDPOINT_LABEL],
+        )
+        for place, count in self._count().items():
+            gauge.add_metric(place, count)
+        yield gauge

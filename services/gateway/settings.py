@@ -1,6 +1,9 @@
 """The gateway's settings."""
 
 from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
 
 from services.core.settings import ServerSettings, ServiceSettings
 
@@ -32,6 +35,18 @@ class GatewaySettings(ServerSettings):
     """How often keys and endpoints are loaded when no news comes."""
     max_body_bytes: int = 8 * MEBIBYTE
     """The largest request body."""
+    max_result_bytes: int = 32 * MEBIBYTE
+    """The largest result of an asynchronous task."""
+    bucket: str = ""
+    """Where payloads and results of asynchronous tasks are kept; without it none are taken."""
+    broker: Literal["redis", "sqs", "servicebus"] = "redis"
+    """What carries asynchronous tasks."""
+    broker_url: str = ""
+    """Where the broker is; empty for the Redis above."""
+    broker_region: str = ""
+    """The region of the queues, on SQS."""
+    callback_allow: str = ""
+    """Hosts and networks inside that callbacks may reach all the same, separated by commas."""
     max_held_bytes: int = 64 * MEBIBYTE
     """How much of all requests' bodies is held at once; above it the answer is 503."""
     connect_seconds: float = 2
@@ -42,5 +57,19 @@ class GatewaySettings(ServerSettings):
     """How long a worker may be silent in mid-answer."""
     max_tries: int = 3
     """How many workers are tried while none has begun on the request."""
+    routing: Literal["workers", "service"] = "workers"
+    """Who chooses the worker: the gateway, or a mesh behind the endpoint's Service."""
+    retry_seconds: float = Field(default=1, gt=0)
+    """How often the first of those who wait for busy workers tries again, if no place is freed."""
+    activation_expiry_seconds: int = Field(default=60, ge=1)
+    """How long a sleeping endpoint is wanted after the last sign of a request for it."""
+    activation_renew_seconds: float = Field(default=20, gt=0)
+    """How often that sign is given while a request is open: well within the expiry."""
+    cloudwatch_namespace: str = ""
+    """CloudWatch's namespace for the endpoints' concurrency; empty publishes none."""
+    cloudwatch_period_seconds: int = Field(default=60, ge=1)
+    """What one published value covers."""
+    max_answer_bytes: int = 16 * MEBIBYTE
+    """The largest answer of a sync task, and the longest event of a streaming one."""
     fastest_tokens_per_second: float = 500
     """No engine is faster than this for one request: what can't end in time is refused at once."""

@@ -1,6 +1,7 @@
 """Which worker gets a request: the ready one with the fewest outstanding."""
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
@@ -10,16 +11,32 @@ from services.core.kube import ObjectSource
 from services.core.pool import Address
 from services.core.workers import Target, WorkerSet, workers_of
 
+_AVOIDED_SECONDS = 2.0
+
 
 class Worker:
     """One replica, and the exchanges that are at it."""
 
-    __slots__ = ("address", "exchanges", "last_used")
+    __slots__ = ("address", "avoided_until", "exchanges", "last_used")
 
     def __init__(self, address: Address) -> None:
         self.address = address
         self.exchanges: set[Exchange] = set()
         self.last_used = 0
+        self.avoided_until = 0.0
+
+    def avoid(self) -> None:
+        """Give it nothing for a moment: it said that it is ending, which the slices will tell.
+
+        At its very end it closes connections, also those with a request just sent on them, of
+        which nobody knows then whether it was begun.
+        """
+        self.avoided_until = asyncio.get_running_loop().time() + _AVOIDED_SECONDS
+
+    @property
+    def avoided(self) -> bool:
+        """Whether it is given nothing now."""
+        return self.avoided_until > 0 and self.avoided_until > asyncio.get_running_loop().time()
 
 
 class Workers:
@@ -44,13 +61,22 @@ class Workers:
         self._ready: dict[Target, list[Worker]] = {}
         self._known: dict[tuple[Target, Address], Worker] = {}
         self._turn = 0
+        self._watchers: list[Callable[[Target], None]] = []
         self.synced = False
+
+    def watch(self, on_change: Callable[[Target], None]) -> None:
+        """Tell ``on_change`` of each endpoint whose workers have changed."""
+        self._watchers.append(on_change)
+
+    def ready(self, target: Target) -> Sequence[Worker]:
+        """Return the workers that take requests."""
+        return self._ready.get(target, ())
 
     def pick(self, target: Target, tried: Iterable[Address]) -> Worker | None:
         """Return the ready worker with the fewest outstanding requests that wasn't tried yet."""
         best: Worker | None = None
         for worker in self._ready.get(target, ()):
-            if worker.address in tried:
+            if worker.address in tried or worker.avoided:
                 continue
             rank = (len(worker.exchanges), worker.last_used)
             if best is None or rank < (len(best.exchanges), best.last_used):
@@ -82,12 +108,15 @@ class Workers:
         for worker in self._ready.get(target, ()):
             if worker.address not in now.ready:
                 self._on_unready(worker.address)
+                worker.avoided_until = 0.0  # the slices know; should it come back, it is welcome
         self._ready[target] = [
             self._known[target, address] for address in sorted(now.ready, key=str)
         ]
         if not now.known:
             del self._ready[target]
         self._on_count(target[1], len(now.ready) if now.known else None)
+        for on_change in self._watchers:
+            on_change(target)
 
     def _vanished(self, target: Target, worker: Worker) -> None:
         # A killed pod's network sends nothing any more, so nobody else would end these.

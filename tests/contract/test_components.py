@@ -17,7 +17,16 @@ from tests.harness import Built, build
 
 Make = Callable[[str], pulumi.ComponentResource]
 EVERY = pytest.mark.parametrize("make", samples.COMPONENTS.values(), ids=samples.COMPONENTS)
-NEEDS_TOKEN = {"Deployment/gateway", "Deployment/cacher"}
+NEEDS_TOKEN = {
+    "Deployment/gateway",
+    "Deployment/cacher",
+    "Deployment/keda-operator",
+    "Deployment/keda-metrics-apiserver",
+    "Deployment/keda-admission",
+    "Deployment/prometheus",
+    "Deployment/prometheus-adapter",
+    "Deployment/metrics-server",
+}
 
 
 def made(make: Make, *names: str, preview: bool = False) -> Built:

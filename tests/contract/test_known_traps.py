@@ -6,13 +6,16 @@ what people saw                                       the tests that keep us out
 a conflict over the number of replicas with an        ``test_the_number_of_workers_has_one_owner``
 autoscaler (pulumi/pulumi-kubernetes#2491)
 a preview that shows a whole chart deleted because    ``test_the_first_preview_of_a_stack_shows_…``,
-one value wasn't known (pulumi-kubernetes#3699)       ``test_no_chart_is_rendered_…``
+one value wasn't known (pulumi-kubernetes#3699)       ``test_no_chart_is_rendered_…``,
+                                                      ``test_what_a_chart_is_told_is_known_…``
 secrets in the clear in state, ConfigMaps and         ``test_secrets_are_nowhere_but_in_secrets``,
 annotations (pulumi-kubernetes#1353)                  ``tests/engine``: the exported state
 resources made inside ``apply`` that the preview      ``test_no_resource_is_made_inside_apply``,
 doesn't show (pulumi/pulumi#16140)                    ``test_the_first_preview_of_a_stack_shows_…``
 a custom resource before its definition               ``test_custom_resources_wait_for_…``
 (pulumi-kubernetes#1735)
+a namespace that never ends, since what would let     ``unit/stacks/test_addons.py``:
+go of its objects is gone (kedacore/keda#1470)        ``test_a_scaled_object_that_somebody_…``
 "field is immutable" (pulumi-kubernetes#2575)         ``test_selectors_never_change``,
                                                       ``test_another_image_makes_another_job``
 a ConfigMap replaced under running pods, or changed   ``test_configuration_changes_in_place_and_…``
@@ -23,6 +26,63 @@ everything made anew after a rename                   ``test_no_resource_changed
 (pulumi-kubernetes#3110)
 an ignored path that ignores nothing                  ``test_every_ignored_path_exists``, and
 (pulumi/pulumi#9054)                                  ``tests/engine``: the second run changes none
+a metric that is away puts endpoints to sleep, or      ``unit/components/test_autoscaling.py``:
+keeps them asleep (kedacore/keda#7239)                ``test_a_metric_that_cannot_be_read_…``,
+                                                      ``test_a_sleeping_endpoint_is_woken_…``
+KEDA's webhook refuses a change of owners             ``test_switching_between_zero_and_one_…``
+(kedacore/keda#6597)                                  there
+an object created paused never resumes                ``test_nothing_is_created_paused`` there, and
+(kedacore/keda#7663)                                  ``max_workers=0`` in ``test_scaling.py``
+a new endpoint put to sleep while it loads            ``test_a_fresh_sleeping_endpoint_…`` there
+(kedacore/keda#5008)
+a rollout or a slow start orders more and more        ``test_what_loads_is_not_ordered_twice_…`` and
+(kubernetes/kubernetes#90461)                         ``test_the_hpa_aims_at_…`` there
+an engine's metrics change their names                ``test_no_engine_s_own_metric_…`` there, and
+(vllm-project/vllm#27341)                             ``unit/components/test_vllm.py``: the warning
+a scale-in or a rollout cuts streams                  ``test_vllm.py``: ``test_it_is_told_to_…``
+(vllm-project/vllm#24885)
+a rollout that waits for GPUs that it holds itself    ``unit/components/test_endpoint.py``:
+(defilantech/LLMKube#192)                             ``test_workers_without_gpus_roll_…``,
+                                                      ``test_a_rollout_without_spare_gpus_…``
+a large model killed while it loads                   ``test_the_start_may_take_as_long_…`` and
+(kserve/kserve#5062)                                  ``test_an_engine_that_hangs_…`` there
+variables of a Service named like the engine          ``test_a_service_s_name_never_becomes_…``
+(vllm-project/vllm#34199)                             there
+an engine without a home directory or a name          ``test_a_user_without_a_home_has_one`` there,
+(vllm-project/vllm#9118)                              ``test_vllm.py``: its caches
+====================================================  =============================================
+
+And those of asynchronous tasks and of the controller, tested in ``tests/services``:
+
+====================================================  =============================================
+what people saw                                       the tests that keep us out of it
+====================================================  =============================================
+results that are never written, tasks PENDING for     ``test_async_gateway``:
+ever (scaleapi/llm-engine#333, #346)                  ``test_a_gateway_that_cannot_keep_results_…``,
+                                                      ``test_the_buckets_absence_is_told_…``
+unknown tasks that read as PENDING                    ``test_what_is_not_yours_does_not_exist``
+a first task after a quiet time that fails with the   ``test_the_brokers_absence_is_told_…``,
+broker's stale link (scaleapi/llm-engine#765, #790)   ``test_broker_*``: a dead link is made anew
+a controller that can't write to Redis and looks      ``test_cacher_scaling``:
+healthy (scaleapi/llm-engine, docs/internal; #673)    ``test_a_redis_that_refuses_the_password_…``
+an outage of the queue that counts as no work and     ``test_cacher_scaling``:
+scales busy workers in (scaleapi/llm-engine)          ``test_what_is_not_known_is_an_error_…``
+tasks that run twice since the queue's own timeout    ``test_broker_sqs``: ``test_a_task_longer_…``
+counts (celery/celery#7234, celery/kombu#1492)
+a worker's end that loses tasks or holds them back    ``test_async_worker``: ``test_sigterm_…``, and
+(celery/celery#4002, #9213)                           ``test_a_killed_workers_task_…``
+queues listed or made without the right to it         ``test_broker_sqs``: ``test_tasks_have_one_…``
+(celery/kombu#1340)                                   ``test_only_queues_that_were_made_…``
+a Redis in cluster mode as broker                     ``test_async_worker``: ``test_a_redis_in_…``,
+(celery/celery#9019)                                  ``test_broker``: ``test_settings_that_cant_…``
+locks of Service Bus that end under long tasks        ``test_broker``: ``test_service_bus_keeps_…``
+(Azure/azure-sdk-for-python#37245)
+a model that ends with its pod fails its task         ``test_async_worker``:
+(scaleapi/llm-engine#664)                             ``test_a_model_that_ends_with_its_worker_…``
+a client for each task until memory is used up        ``test_async_worker``:
+(scaleapi/llm-engine#850)                             ``test_each_of_two_hundred_tasks_…``
+a cloud's refusal told to callers as it is, with      ``test_the_buckets_absence_is_told_…``: the
+names of roles (scaleapi/llm-engine#842)              bucket's name is in the log only
 ====================================================  =============================================
 """
 
@@ -50,12 +110,23 @@ BUILT_IN = {
     "policy",
     "networking.k8s.io",
     "rbac.authorization.k8s.io",
+    "apiregistration.k8s.io",
+    "admissionregistration.k8s.io",
+    "autoscaling",
     "helm.sh",
 }
+DEFINES = {"CustomResourceDefinition", "Release"}
 
 
 def both_stacks(**how: Any) -> list[Built]:
     return [samples.build_foundation(**how), samples.build_platform(**how)]
+
+
+def with_charts(**how: Any) -> Built:
+    """Return the platform with its add-ons from charts, and with custom resources of its own."""
+    names = ("keda", "prometheus_adapter", "metrics_server")
+    addons = samples.addon_settings(**{name: {"source": "chart"} for name in names})
+    return samples.build_platform(addons=addons, **how)
 
 
 def test_the_number_of_workers_has_one_owner() -> None:
@@ -79,6 +150,16 @@ def test_no_chart_is_rendered_from_values_that_may_be_unknown() -> None:
         assert not [it.type for it in built.resources if it.type.startswith("kubernetes:helm.sh")]
 
 
+def test_what_a_chart_is_told_is_known_before_anything_is_made() -> None:
+    previewed, updated = with_charts(preview=True), with_charts()
+    assert {(it.type, it.name) for it in previewed.resources} == {
+        (it.type, it.name) for it in updated.resources
+    }
+    values = {it.name: it.inputs["values"] for it in updated.all("Release")}
+    assert len(values) == 3
+    assert values == {it.name: it.inputs["values"] for it in previewed.all("Release")}
+
+
 def secrets_of(built: Built) -> set[str]:
     """Return every value that a Secret of ours holds, and its base64."""
     texts: set[str] = set()
@@ -94,6 +175,7 @@ def secrets_of(built: Built) -> set[str]:
 def test_secrets_are_nowhere_but_in_secrets() -> None:
     for built in [
         *both_stacks(),
+        with_charts(),
         *(build(lambda make=make: make("one")) for make in samples.COMPONENTS.values()),
     ]:
         secrets = secrets_of(built)
@@ -154,9 +236,7 @@ def custom_resources_without_their_operator(built: Built) -> list[str]:
         for urn in set(resource.depends_on) - seen:
             seen.add(urn)
             found = urns.get(urn)
-            if found and (
-                found.kind == "CustomResourceDefinition" or waits_for_a_definition(found, seen)
-            ):
+            if found and (found.kind in DEFINES or waits_for_a_definition(found, seen)):
                 return True
         return False
 
@@ -165,14 +245,16 @@ def custom_resources_without_their_operator(built: Built) -> list[str]:
         for resource in built.resources
         if resource.type.startswith("kubernetes:")
         and resource.type.split(":")[1].split("/")[0] not in BUILT_IN
-        and resource.kind != "CustomResourceDefinition"
+        and resource.kind not in DEFINES
         and not waits_for_a_definition(resource, set())
     ]
 
 
 def test_custom_resources_wait_for_what_defines_them() -> None:
-    for built in both_stacks():
+    scaled: dict[str, Any] = {"metrics": "keda", "gateway": {"max_replicas": 3}}
+    for built in [*both_stacks(), samples.build_platform(**scaled), with_charts(**scaled)]:
         assert custom_resources_without_their_operator(built) == []
+    assert samples.build_platform(**scaled).all("ScaledObject")
 
 
 def test_a_custom_resource_that_does_not_wait_would_be_found() -> None:

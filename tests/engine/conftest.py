@@ -80,6 +80,7 @@ class Engine:
     def platform(self, **config: Any) -> automation.Stack:
         settings = {
             "images": {"services": samples.image("services"), "llamacpp": samples.image("llama")},
+            "addons": samples.addon_settings(),
             "weights": {"gemma": samples.WEIGHTS},
             **config,
         }

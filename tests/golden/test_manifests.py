@@ -16,6 +16,10 @@ CASES: dict[str, Callable[[], Built]] = {
     "endpoint-runnable-image-gpu": lambda: build(
         lambda: ModelEndpoint("summarizer", samples.gpu_endpoint())
     ),
+    "endpoint-scaled": lambda: build(lambda: ModelEndpoint("gemma", samples.scaled_endpoint())),
+    "endpoint-cold": lambda: build(lambda: ModelEndpoint("gemma", samples.cold_endpoint())),
+    "endpoint-async": lambda: build(lambda: ModelEndpoint("summarizer", samples.async_endpoint())),
+    "endpoint-vllm": lambda: build(lambda: ModelEndpoint("llama", samples.vllm_endpoint())),
     "gateway": lambda: build(lambda: samples.COMPONENTS["Gateway"]("gateway")),
     "cacher": lambda: build(lambda: samples.COMPONENTS["Cacher"]("cacher")),
     "team": lambda: build(lambda: samples.COMPONENTS["Team"]("demo")),

@@ -107,3 +107,34 @@ async def forwarder(model: Model) -> AsyncIterator[Service]:
     await service.start()
     yield await service.ready()
     await service.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def quick_shared(
+    postgres: Postgres,
+    redis_server: RedisServer,
+    migrated: str,
+    kube: KubeApi,
+    keys_dir: Path,
+) -> AsyncIterator[Platform]:
+    """One gateway whose waits are short, so that tests of them are."""
+    database = postgres.copy_of(migrated)
+    settings = {
+        "RETRY_SECONDS": "0.3",
+        "ACTIVATION_EXPIRY_SECONDS": "3",
+        "ACTIVATION_RENEW_SECONDS": "0.5",
+    }
+    gateway = gateway_of(postgres, database, redis_server, kube, keys_dir, **settings)
+    await gateway.start()
+    await gateway.ready()
+    yield Platform(gateway, postgres, redis_server, database, kube, keys_dir)
+    await gateway.stop()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def quick(quick_shared: Platform, model: Model) -> AsyncIterator[Platform]:
+    """That gateway with the name of a new endpoint, which the test declares itself."""
+    quick_shared.model = model
+    quick_shared.endpoint = f"q{uuid.uuid4().hex[:8]}"
+    yield quick_shared
+    await quick_shared.clean()

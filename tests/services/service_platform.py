@@ -19,6 +19,7 @@ from service_harness import (
 )
 
 WORKERS = "llm_platform_gateway_ready_workers"
+WAITING = "llm_platform_gateway_waiting"
 
 KEYS = {
     "admin": "lp-admin-key-that-is-long-enough-to-be-one",
@@ -81,6 +82,11 @@ class Platform:
         if ready:
             await self.routed(name, ready)
 
+    def add_record(self, name: str, team: str = "red", **fields: Any) -> None:
+        """Write an endpoint's record, and tell the gateway to look."""
+        add_endpoint(self.postgres, self.database, name, team, **fields)
+        self.redis.command("PUBLISH", "llm-platform:endpoints", "[]")
+
     def set_workers(self, name: str, workers: dict[int, bool | None], team: str = "red") -> None:
         self.kube.put_slice(f"team-{team}", name, workers)
 
@@ -97,6 +103,18 @@ class Platform:
             return await metric(self.gateway.url, WORKERS, endpoint=name) == len(ports)
 
         await until(followed)
+
+    async def waiting(self, name: str = "") -> float:
+        """Return how many requests of an endpoint the gateway holds."""
+        return await metric(self.gateway.url, WAITING, endpoint=name or self.endpoint)
+
+    async def held(self, count: int, name: str = "") -> None:
+        """Wait until the gateway holds that many requests of an endpoint."""
+
+        async def are() -> bool:
+            return await self.waiting(name) == count
+
+        await until(are)
 
     async def new_forwarder(self, model: Model, **env: str) -> Service:
         service = forwarder_of(model, **env)

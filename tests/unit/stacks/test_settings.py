@@ -10,6 +10,7 @@ from pulumi.runtime import config as pulumi_config
 from pydantic import ValidationError
 
 from components import ModelEndpointArgs
+from components.kube.addon import Chart
 from stacks import endpoints, platform
 from stacks.settings import (
     PROJECT,
@@ -27,14 +28,24 @@ ROOT = Path(__file__).resolve().parents[3]
 IMAGES = {"services": samples.image("services"), "llamacpp": samples.image("llamacpp")}
 
 
+NEEDED = {"images": IMAGES, "addons": samples.addon_settings()}
+
+
 def refusal(**given: Any) -> str:
     with pytest.raises(SettingsError) as refused:
-        parse(LocalPlatformSettings, {"images": IMAGES, **given}, "platform.local")
+        parse(LocalPlatformSettings, {**NEEDED, **given}, "platform.local")
     return str(refused.value)
 
 
+def addons(**given: Any) -> dict[str, Any]:
+    return {"addons": samples.addon_settings(**given)}
+
+
 def test_images_are_all_that_a_platform_must_be_told() -> None:
-    settings = parse(LocalPlatformSettings, {"images": IMAGES}, "platform.local")
+    prometheus = {"source": "manifests", "image": samples.image("prometheus")}
+    given = {"images": IMAGES, "addons": {"prometheus": prometheus}}
+    settings = parse(LocalPlatformSettings, given, "platform.local")
+    assert isinstance(settings.addons.keda_source(), Chart)
     assert [team.name for team in settings.teams] == ["demo"]
     assert settings.gateway.node_port == 30080
 
@@ -59,6 +70,47 @@ def test_images_are_all_that_a_platform_must_be_told() -> None:
             "tomorrow",
         ),
         ({"cloud": "aws"}, "llm-platform:cloud", "known: local"),
+        ({"metrics": "guess"}, "llm-platform:metrics", "'keda'"),
+        ({"mesh": "linkerd"}, "llm-platform:mesh", "'istio'"),
+        (
+            {"gateway": {"replicas": 3, "max_replicas": 2}},
+            "llm-platform:gateway",
+            "max_replicas=2 is below replicas=3",
+        ),
+        ({"addons": {}}, "llm-platform:addons.prometheus", "missing"),
+        (addons(keda={}), "llm-platform:addons.keda", "source: chart or manifests or existing"),
+        (
+            addons(prometheus={"source": "chart"}),
+            "llm-platform:addons.prometheus",
+            "source: manifests or existing",
+        ),
+        (
+            addons(metrics_server={"source": "manifests", "image": "metrics-server:1"}),
+            "llm-platform:addons.metrics_server.image",
+            "by tag",
+        ),
+        (
+            addons(metrics_server={"source": "chart", "image": "x"}),
+            "llm-platform:addons.metrics_server.image",
+            "no such setting",
+        ),
+        (
+            addons(
+                keda={"source": "manifests", "image": IMAGES["services"], "manifests": "nowhere"}
+            ),
+            "llm-platform:addons.keda.manifests",
+            "nowhere isn't a file",
+        ),
+        (
+            addons(keda={"source": "manifests", "image": IMAGES["services"]}),
+            "llm-platform:addons.keda.manifests",
+            "missing",
+        ),
+        (
+            addons(prometheus={"source": "existing", "url": "prometheus:9090"}),
+            "llm-platform:addons.prometheus.url",
+            "match",
+        ),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_file_and_what_to_do(
@@ -114,7 +166,7 @@ def test_a_wrong_setting_stops_the_program_before_anything_is_registered() -> No
         finally:
             registered.append(pulumi.runtime.settings.get_monitor().get_registered_resources())
 
-    values = {"images": '{"services": "x:latest", "llamacpp": "x:latest"}'}
+    values = {"images": '{"services": "x:latest", "llamacpp": "x:latest"}', "addons": "{}"}
     with pytest.raises(SettingsError, match=r"images\.services"):
         given_to_pulumi(values, program, "platform.local")
     assert registered == [{}]
@@ -154,6 +206,9 @@ def test_the_documented_example_is_valid_and_says_every_setting() -> None:
     }
     for stack, kind in kinds.items():
         given = {key.removeprefix(f"{PROJECT}:"): v for key, v in example[stack]["config"].items()}
+        if "addons" in given:
+            # Where it was rendered to on somebody's machine.
+            given["addons"]["keda"]["manifests"] = samples.KEDA_MANIFESTS
         parse(kind, given, stack)
         optional = {"cloud", "foundation"}
         assert set(given) == set(kind.model_fields) - optional
