@@ -12,6 +12,7 @@ from lab.paths import LabPaths
 from lab.progress import Report
 
 from . import session
+from .addons import ADDONS, addon_settings, present
 from .ask import QUESTION, Gateway
 from .cluster import Cluster, choose, require_same
 from .images import RECIPES, publish
@@ -23,8 +24,6 @@ from .weights import publish_demo
 FOUNDATION, PLATFORM = "foundation.local", "platform.local"
 _DATA_IMAGES = ("postgres", "redis", "objectstore")
 _SERVICE_IMAGES = ("services", "llamacpp")
-_ADDONS = ("keda", "prometheus", "prometheus-adapter", "metrics-server")
-"""The cluster's add-ons: their images, and the tools that these are made of."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ class Local:
 
     def publish_images(self, cluster: Cluster) -> dict[str, str]:
         """Make all images and push them; return each one's name by digest."""
-        toolchain.ensure(["versitygw", *_ADDONS], self.report)
+        toolchain.ensure(["versitygw", *ADDONS], self.report)
         workshop = Workshop(
             LayerStore(self.paths.images),
             self.paths.logs,
@@ -114,7 +113,7 @@ class Local:
     ) -> dict[str, str]:
         return {
             **{f"llm-platform:images.{name}": images[name] for name in _SERVICE_IMAGES},
-            **addon_settings(images),
+            **addon_settings(images, present(cluster)),
             "llm-platform:weights.gemma": weights,
             **cluster.gateway_address(),
         }
@@ -138,16 +137,3 @@ class Local:
             f"--stack {PLATFORM})\n"
             f"  {gateway.curl('gemma', QUESTION)}"
         )
-
-
-def addon_settings(images: Mapping[str, str]) -> dict[str, str]:
-    """Say where each add-on of the cluster comes from: our image, and our manifests of it.
-
-    Args:
-        images: The published images by their names, those of the add-ons among them.
-    """
-    settings = {"llm-platform:addons.keda.manifests": str(toolchain.manifests_of("keda"))}
-    for name in _ADDONS:
-        path = f"llm-platform:addons.{name.replace('-', '_')}"
-        settings |= {f"{path}.source": "manifests", f"{path}.image": images[name]}
-    return settings

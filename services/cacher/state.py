@@ -39,6 +39,7 @@ class State:
         """
         try:
             async with self._redis.pipeline(transaction=False) as pipeline:
+                pipeline.ping()  # an empty pipeline isn't sent, and would hide an outage
                 for name, ready_workers in in_force.items():
                     state = json.dumps({"ready_workers": ready_workers})
                     pipeline.set(PREFIX + name, state, ex=self._ttl_seconds)

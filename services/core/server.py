@@ -99,6 +99,8 @@ class Server:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._on_signal, number)
         sock = listener(self._settings.host, self._settings.port)
+        # Before it is told: whoever reads that we listen may connect at once.
+        sock.listen(self._uvicorn.config.backlog)
         self._log.info("listening", host=self._settings.host, port=sock.getsockname()[1])
         await self._uvicorn.serve(sockets=[sock])
         self._log.info("stopped")

@@ -23,7 +23,14 @@ from .inference import outgoing, refusal_headers
 from .openai_api import budgets
 from .settings import GatewaySettings
 from .task_replies import EventsReply, WholeReply, event, outcome
-from .task_request import Question, check_type, endpoint_asked, path_at_model, read_question
+from .task_request import (
+    Question,
+    as_stream,
+    check_type,
+    endpoint_asked,
+    path_at_model,
+    read_question,
+)
 from .trip import Passage, Plan, Reply, Trip
 
 _OF_THE_MODEL = (AllBusy, NoWorker, TimedOut, TooLargeAnswer, WorkerLost)
@@ -66,6 +73,8 @@ class TaskApi:
         path = registered.stream_path if self._streaming else registered.predict_path
         target = path_at_model(question, path)
         body.data = question.content()
+        if self._streaming and registered.openai:
+            body.data = as_stream(body.data)
         headers = [
             (name, value)
             for name, value in outgoing(scope["headers"], len(body.data), trip.request_id)

@@ -4,6 +4,8 @@ import re
 from typing import ClassVar
 from urllib.parse import parse_qs, unquote
 
+import msgspec
+
 from components.domain.registration import EndpointType
 from services.core.exchange import Scope
 
@@ -56,6 +58,19 @@ def read_question(body: bytes) -> Question:
             f"num_retries: it must be between 0 and {_MOST_RETRIES}.", param="num_retries"
         )
     return question
+
+
+def as_stream(content: bytes) -> bytes:
+    """Ask an engine that speaks OpenAI for a stream: it has one route for both kinds of answer.
+
+    Raises:
+        BadRequest: the arguments aren't an object.
+    """
+    try:
+        fields = msgspec.json.decode(content, type=dict[str, msgspec.Raw])
+    except msgspec.ValidationError:
+        raise BadRequest("args: this endpoint's model takes an object.", param="args") from None
+    return msgspec.json.encode({**fields, "stream": True})
 
 
 def endpoint_asked(scope: Scope) -> str:

@@ -5,7 +5,16 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from service_harness import KubeApi, Model, Postgres, RedisServer, Service, running
+from service_harness import (
+    KubeApi,
+    Model,
+    Postgres,
+    RedisServer,
+    Service,
+    running,
+    served,
+    serving,
+)
 from service_platform import KEYS, Platform, forwarder_of, gateway_of
 
 
@@ -51,17 +60,21 @@ def database(postgres: Postgres, migrated: str) -> str:
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def kube(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KubeApi]:
-    api = KubeApi(tmp_path_factory.mktemp("kube"))
-    await api.start()
-    yield api
-    await api.stop()
+    async with serving(KubeApi(tmp_path_factory.mktemp("kube"))) as api:
+        yield api
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def model() -> AsyncIterator[Model]:
-    server = await Model().start()
-    yield server
-    await server.stop()
+    async with serving(Model()) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def other() -> AsyncIterator[Model]:
+    """A second model."""
+    async with serving(Model()) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")
@@ -114,21 +127,25 @@ async def quick_shared(
     postgres: Postgres,
     redis_server: RedisServer,
     migrated: str,
-    kube: KubeApi,
     keys_dir: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> AsyncIterator[Platform]:
-    """One gateway whose waits are short, so that tests of them are."""
+    """One gateway whose waits are short, so that tests of them are.
+
+    Its cluster is its own: tests count what the other gateway asks of theirs.
+    """
     database = postgres.copy_of(migrated)
     settings = {
         "RETRY_SECONDS": "0.3",
         "ACTIVATION_EXPIRY_SECONDS": "3",
         "ACTIVATION_RENEW_SECONDS": "0.5",
     }
-    gateway = gateway_of(postgres, database, redis_server, kube, keys_dir, **settings)
-    await gateway.start()
-    await gateway.ready()
-    yield Platform(gateway, postgres, redis_server, database, kube, keys_dir)
-    await gateway.stop()
+    async with serving(KubeApi(tmp_path_factory.mktemp("quick-kube"))) as kube:
+        gateway = gateway_of(postgres, database, redis_server, kube, keys_dir, **settings)
+        async with served(gateway):
+            await gateway.start()
+            await gateway.ready()
+            yield Platform(gateway, postgres, redis_server, database, kube, keys_dir)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -14,7 +14,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import aiohttp
 from aiohttp import web
@@ -90,6 +90,8 @@ class Postgres:
     def start(self) -> None:
         options = {
             "fsync": "off",
+            "full_page_writes": "off",
+            "synchronous_commit": "off",
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": str(self._folder),
         }
@@ -166,16 +168,18 @@ class Postgres:
 
 
 class RedisServer:
-    """Debian's redis-server on a port of its own."""
+    """Debian's redis-server on a port of its own, with more options if need be."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         self._folder = folder
+        self._options = options
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         options = [
+            *self._options,
             "--bind",
             "127.0.0.1",
             "--port",
@@ -719,6 +723,27 @@ def running(server: Any) -> Iterator[Any]:
         yield server
     finally:
         server.stop()
+
+
+class Starting(Protocol):
+    """What listens on this process's loop, from its start to its stop."""
+
+    async def start(self) -> Any: ...
+
+    async def stop(self) -> None: ...
+
+
+ServerT = TypeVar("ServerT", bound=Starting)
+
+
+@contextlib.asynccontextmanager
+async def serving(server: ServerT) -> AsyncIterator[ServerT]:
+    """Serve while the block runs, however it ends: a listener left open fails the whole run."""
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
 
 
 @contextlib.asynccontextmanager

@@ -177,8 +177,12 @@ async def one_world(  # noqa: PLR0917
             region_name="us-east-1",
         )
         await until(lambda: gateway.said("the bucket keeps results"), 30)
-        yield World(gateway, postgres, redis, database, s3, buckets)
+        whole = World(gateway, postgres, redis, database, s3, buckets)
+        yield whole
         await gateway.stop()
+        s3.close()
+        if whole.buckets is not buckets:  # a test has started another one in its place
+            whole.buckets.stop()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

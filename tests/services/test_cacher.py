@@ -15,6 +15,7 @@ from service_harness import (
     metric,
     registration_map,
     served,
+    serving,
     until,
 )
 
@@ -75,18 +76,19 @@ async def a_world(
     postgres: Postgres, redis: RedisServer, migrated: str, folder: Path, release_seconds: str
 ) -> AsyncIterator[World]:
     kube = KubeApi(folder)
-    await kube.start()
     for team in ("red", "blue"):
         labels = {"llm-platform/team": team}
         kube.put("namespaces", {"metadata": {"name": f"team-{team}", "labels": labels}})
     database = postgres.copy_of(migrated)
     cacher = cacher_of(postgres, database, redis, kube, release_seconds)
-    await cacher.start()
-    await cacher.ready()
     whole = World(cacher, kube, postgres, redis, database)
-    yield whole
-    await whole.cacher.stop()
-    await kube.stop()
+    async with serving(kube):
+        try:
+            await cacher.start()
+            await cacher.ready()
+            yield whole
+        finally:
+            await whole.cacher.stop()
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="module")

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import datetime
 from collections.abc import Iterator
 from typing import Any
@@ -34,15 +35,21 @@ def aws() -> Iterator[str]:
     server.stop()
 
 
-def sums(url: str, endpoint: str) -> list[float]:
-    """Return what was published of an endpoint, period by period."""
-    client: Any = boto3.client(
+@pytest.fixture
+def cloudwatch(aws: str) -> Iterator[Any]:
+    client = boto3.client(
         "cloudwatch",
-        endpoint_url=url,
+        endpoint_url=aws,
         region_name="eu-west-1",
         aws_access_key_id="testing",
         aws_secret_access_key="testing",
     )
+    with contextlib.closing(client):
+        yield client
+
+
+def sums(client: Any, endpoint: str) -> list[float]:
+    """Return what was published of an endpoint, period by period."""
     now = datetime.datetime.now(datetime.UTC)
     found = client.get_metric_statistics(
         Namespace="Mine",
@@ -59,7 +66,9 @@ def sums(url: str, endpoint: str) -> list[float]:
     return [point["Sum"] for point in sorted(found, key=lambda point: point["Timestamp"])]
 
 
-async def test_the_gateway_publishes_what_is_open_at_it(quick: Platform, aws: str) -> None:
+async def test_the_gateway_publishes_what_is_open_at_it(
+    quick: Platform, aws: str, cloudwatch: Any
+) -> None:
     args = (quick.postgres, quick.database, quick.redis, quick.kube, quick.keys_dir)
     env = {"CLOUDWATCH_NAMESPACE": "Mine", "CLOUDWATCH_PERIOD_SECONDS": "1"}
     gateway = gateway_of(*args, **env)
@@ -67,13 +76,13 @@ async def test_the_gateway_publishes_what_is_open_at_it(quick: Platform, aws: st
     shared, quick.gateway = quick.gateway, gateway
     idle = f"{quick.endpoint}-idle"
     try:
-        await _publishes(quick, gateway, aws, idle)
+        await _publishes(quick, gateway, cloudwatch, idle)
     finally:
         await gateway.stop()
         quick.gateway = shared
 
 
-async def _publishes(platform: Platform, gateway: Service, aws: str, idle: str) -> None:
+async def _publishes(platform: Platform, gateway: Service, client: Any, idle: str) -> None:
     await gateway.start()
     await gateway.ready()
     ready = await platform.new_forwarder(platform.model)
@@ -81,16 +90,16 @@ async def _publishes(platform: Platform, gateway: Service, aws: str, idle: str) 
     await platform.add(platform.endpoint, {}, min_workers=0, hold_seconds=60)
     asked = [asyncio.create_task(platform.post(do="hold")) for _ in range(3)]
     await platform.held(3)
-    await until(lambda: round(max([0, *sums(aws, platform.endpoint)]), 3) == 3, 30)
+    await until(lambda: round(max([0, *sums(client, platform.endpoint)]), 3) == 3, 30)
     platform.set_workers(platform.endpoint, {ready.port: True})
     await until(lambda: platform.model.open == 3)
-    before = len(sums(aws, platform.endpoint))
-    await until(lambda: len(sums(aws, platform.endpoint)) > before + 1, 30)
-    assert round(sums(aws, platform.endpoint)[-1], 3) == 3
+    before = len(sums(client, platform.endpoint))
+    await until(lambda: len(sums(client, platform.endpoint)) > before + 1, 30)
+    assert round(sums(client, platform.endpoint)[-1], 3) == 3
     platform.model.release.set()
     assert {(await task).status for task in asked} == {200}
-    await until(lambda: sums(aws, platform.endpoint)[-1] == 0, 30)
-    assert set(sums(aws, idle)) == {0}
+    await until(lambda: sums(client, platform.endpoint)[-1] == 0, 30)
+    assert set(sums(client, idle)) == {0}
 
 
 class Away:

@@ -326,8 +326,9 @@ async def test_logs_hold_neither_prompts_nor_answers_nor_keys(platform: Platform
         assert not any(key in log for key in KEYS.values())
 
 
-async def test_requests_go_to_the_worker_with_the_fewest_open_ones(platform: Platform) -> None:
-    other = await Model().start()
+async def test_requests_go_to_the_worker_with_the_fewest_open_ones(
+    platform: Platform, other: Model
+) -> None:
     second = await platform.new_forwarder(other)
     workers = {platform.forwarder.port: True, second.port: True}
     platform.set_workers(platform.endpoint, workers)
@@ -338,4 +339,3 @@ async def test_requests_go_to_the_worker_with_the_fewest_open_ones(platform: Pla
     platform.model.release.set()
     other.release.set()
     assert {(await task).status for task in held} == {200}
-    await other.stop()

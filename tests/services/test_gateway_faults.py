@@ -6,11 +6,13 @@ import json
 import signal
 import socket
 import time
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
+import pytest_asyncio
 from openai import APIError, AsyncOpenAI
-from service_harness import Model, Service, chunk, free_port, metric, served, until
+from service_harness import Model, Service, chunk, free_port, metric, served, serving, until
 from service_platform import KEYS, Platform, gateway_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -97,8 +99,9 @@ async def _is_ok(platform: Platform) -> bool:
     return (await platform.post()).status == 200
 
 
-async def test_a_full_worker_is_skipped_while_another_has_room(platform: Platform) -> None:
-    other = await Model().start()
+async def test_a_full_worker_is_skipped_while_another_has_room(
+    platform: Platform, other: Model
+) -> None:
     small = await platform.new_forwarder(platform.model, MAX_CONCURRENCY="1")
     roomy = await platform.new_forwarder(other)
     async with aiohttp.ClientSession() as session:  # not seen by the gateway
@@ -110,11 +113,9 @@ async def test_a_full_worker_is_skipped_while_another_has_room(platform: Platfor
         platform.model.release.set()
         (await held).close()
     assert len(other.requests) >= 4 - 1
-    await other.stop()
 
 
-async def test_an_accepted_request_is_never_sent_twice(platform: Platform) -> None:
-    other = await Model().start()
+async def test_an_accepted_request_is_never_sent_twice(platform: Platform, other: Model) -> None:
     second = await platform.new_forwarder(other)
     platform.set_workers(platform.endpoint, {platform.forwarder.port: True, second.port: True})
     await platform.routed(platform.endpoint, [1, 2])
@@ -122,7 +123,6 @@ async def test_an_accepted_request_is_never_sent_twice(platform: Platform) -> No
     assert answer.status == 502
     assert answer.error["code"] in {"worker_lost", "model_failed"}
     assert len(platform.model.requests) + len(other.requests) == 1
-    await other.stop()
 
 
 async def test_a_refused_connection_is_tried_at_other_workers(platform: Platform) -> None:
@@ -195,19 +195,20 @@ async def test_the_openai_client_sees_the_error_of_a_broken_stream(platform: Pla
 class SilentWorker:
     """A worker that takes requests and never says anything, like a node whose network is gone."""
 
-    def __init__(self, head: bytes = b"") -> None:
-        self._head = head
+    def __init__(self) -> None:
+        self.head = b""
+        self.port = 0
         self.taken = 0
         self.closed = 0
 
-    async def start(self) -> int:
+    async def start(self) -> None:
         self._server = await asyncio.start_server(self._take, "127.0.0.1", 0)
-        return self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
 
     async def _take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         self.taken += 1
-        writer.write(self._head)
+        writer.write(self.head)
         with contextlib.suppress(ConnectionError):
             while await reader.read(65536):
                 pass
@@ -219,9 +220,16 @@ class SilentWorker:
         await self._server.wait_closed()
 
 
-async def test_requests_at_a_vanished_worker_end_at_once(platform: Platform) -> None:
-    silent = SilentWorker()
-    port = await silent.start()
+@pytest_asyncio.fixture(loop_scope="session")
+async def silent() -> AsyncIterator[SilentWorker]:
+    async with serving(SilentWorker()) as worker:
+        yield worker
+
+
+async def test_requests_at_a_vanished_worker_end_at_once(
+    platform: Platform, silent: SilentWorker
+) -> None:
+    port = silent.port
     platform.set_workers(platform.endpoint, {port: True})
     await until(lambda: _reaches(platform, silent))
     whole = asyncio.create_task(platform.post())
@@ -238,7 +246,6 @@ async def test_requests_at_a_vanished_worker_end_at_once(platform: Platform) -> 
     assert answer.error["code"] == "worker_lost"
     assert "retry-after" in answer.headers
     await until(lambda: silent.closed == silent.taken)
-    await silent.stop()
 
 
 async def _reaches(platform: Platform, silent: SilentWorker) -> bool:
@@ -248,12 +255,14 @@ async def _reaches(platform: Platform, silent: SilentWorker) -> bool:
     return silent.taken == 1
 
 
-async def test_a_stream_at_a_vanished_worker_ends_with_an_error_event(platform: Platform) -> None:
+async def test_a_stream_at_a_vanished_worker_ends_with_an_error_event(
+    platform: Platform, silent: SilentWorker
+) -> None:
     head = (
         b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     )
-    silent = SilentWorker(head + b"9\r\ndata: 1\n\n\r\n")
-    platform.set_workers(platform.endpoint, {await silent.start(): True})
+    silent.head = head + b"9\r\ndata: 1\n\n\r\n"
+    platform.set_workers(platform.endpoint, {silent.port: True})
     await platform.routed(platform.endpoint, [1])
     async with platform.session() as session:
 
@@ -269,7 +278,6 @@ async def test_a_stream_at_a_vanished_worker_ends_with_an_error_event(platform: 
         platform.set_workers(platform.endpoint, {})
         (error,) = events(await answer.read())
         assert json.loads(error)["error"]["code"] == "worker_lost"
-    await silent.stop()
 
 
 async def test_each_time_budget_ends_the_request_and_closes_the_upstream(

@@ -91,6 +91,19 @@ async def test_a_streaming_tasks_event_is_the_wire_contracts_byte_by_byte(tasks:
     assert tasks.model.requests[0]["path"] == "/stream"
 
 
+async def test_an_engine_of_one_route_is_asked_for_a_stream(tasks: Platform) -> None:
+    await streaming(tasks, {"do": "events", "events": [], "big": 123456789012345678901234567890})
+    asked = json.loads(tasks.model.requests[0]["body"])
+    assert asked["stream"] is True
+    assert asked["big"] == 123456789012345678901234567890
+
+
+async def test_an_engine_cannot_be_asked_for_a_stream_of_no_object(tasks: Platform) -> None:
+    answer = await streaming(tasks, [1, 2])
+    assert answer.status == 400
+    assert "args" in json.loads(answer.body)["detail"]
+
+
 async def test_arguments_reach_the_model_as_they_were_written(tasks: Platform) -> None:
     args = '{"do":  "echo",\n "big": 123456789012345678901234567890, "ü": 1e2}'
     query = {"model_endpoint_id": tasks.endpoint}
@@ -269,7 +282,7 @@ async def test_a_task_is_held_for_a_cold_endpoint(tasks: Platform) -> None:
     tasks.set_workers(tasks.endpoint, {tasks.forwarder.port: True})
     whole, pieces = [await task for task in asked]
     assert json.loads(whole.body)["result"] == {"result": '{"do": "echo"}'}
-    assert events(pieces)[0]["result"] == {"result": {"do": "echo"}}
+    assert events(pieces)[0]["result"] == {"result": {"do": "echo", "stream": True}}
 
 
 async def test_retries_are_patience_with_busy_workers(tasks: Platform) -> None:

@@ -18,6 +18,7 @@ from service_harness import (
     metric,
     registration_map,
     served,
+    serving,
     until,
 )
 from service_platform import Platform
@@ -83,7 +84,6 @@ async def test_the_cacher_answers_its_part_of_the_table(
     postgres: Postgres, redis_server: RedisServer, migrated: str, tmp_path: Path
 ) -> None:
     kube = KubeApi(tmp_path)
-    await kube.start()
     labels = {"llm-platform/team": "red"}
     kube.put("namespaces", {"metadata": {"name": "team-red", "labels": labels}})
     kube.put("configmaps", registration_map("measured", "team-red"))
@@ -94,7 +94,7 @@ async def test_the_cacher_answers_its_part_of_the_table(
         "RESYNC_SECONDS": "1",
     }
     cacher = Service("services.cacher", settings)
-    async with served(cacher):
+    async with serving(kube), served(cacher):
         await cacher.start()
         await cacher.ready()
 
@@ -104,7 +104,6 @@ async def test_the_cacher_answers_its_part_of_the_table(
         await until(known)
         seen = check(await page_of(cacher), "cacher")
         assert await metric(cacher.url, CACHER_READY_WORKERS, namespace="team-red") == 0
-    await kube.stop()
     assert {CACHER_READY_WORKERS, "llm_platform_cacher_endpoints"} <= seen
 
 

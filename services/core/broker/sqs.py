@@ -25,6 +25,7 @@ _AT_ONCE = 10
 _LOOK_SECONDS = 30
 _ERRORS = (BotoCoreError, ClientError, OSError)
 _LOST = {"ReceiptHandleIsInvalid", "InvalidParameterValue", "MessageNotInflight"}
+_DELIVERIES = "deliveries"
 _COUNTS = ("ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible")
 
 
@@ -134,11 +135,11 @@ class SqsBroker:
         """Return tasks that were delivered too often, as many as SQS shows of them."""
 
         def read() -> list[DeadLetter]:
-            dead = self._dead_queue(queue)
+            dead = self._dead_queue(queue.name)
             found = self._received(dead, limit)
             for message in found:
                 self._show(dead, message["ReceiptHandle"])
-            return [DeadLetter(_task_id(message), _receipts(message)) for message in found]
+            return [DeadLetter(_task_id(message), _deliveries(message)) for message in found]
 
         return guarded(_ERRORS, "dead letters can't be read", read)
 
@@ -147,7 +148,7 @@ class SqsBroker:
         wanted = set(task_ids)
 
         def move() -> list[str]:
-            dead = self._dead_queue(queue)
+            dead = self._dead_queue(queue.name)
             moved: list[str] = []
             for message in self._received(dead, len(wanted)):
                 task_id, handle = _task_id(message), message["ReceiptHandle"]
@@ -162,17 +163,17 @@ class SqsBroker:
 
         return guarded(_ERRORS, "dead letters can't be put back", move)
 
-    def _dead_queue(self, queue: TaskQueue) -> str:
-        known = self._dead_queues.get(queue.name)
+    def _dead_queue(self, url: str) -> str:
+        known = self._dead_queues.get(url)
         if known is None:
             answer = self._client.get_queue_attributes(
-                QueueUrl=queue.name, AttributeNames=["RedrivePolicy"]
+                QueueUrl=url, AttributeNames=["RedrivePolicy"]
             )
             policy = answer.get("Attributes", {}).get("RedrivePolicy")
             if policy is None:
                 raise BrokerAway("the queue has no dead-letter queue")
             name = json.loads(policy)["deadLetterTargetArn"].rsplit(":", 1)[1]
-            known = self._dead_queues[queue.name] = f"{queue.name.rsplit('/', 1)[0]}/{name}"
+            known = self._dead_queues[url] = f"{url.rsplit('/', 1)[0]}/{name}"
         return known
 
     def _received(self, url: str, limit: int) -> list[dict[str, Any]]:
@@ -184,6 +185,7 @@ class SqsBroker:
                 VisibilityTimeout=_LOOK_SECONDS,
                 WaitTimeSeconds=1,
                 MessageSystemAttributeNames=["ApproximateReceiveCount"],
+                MessageAttributeNames=[_DELIVERIES],
             )
             messages = answer.get("Messages", [])
             if not messages:
@@ -213,7 +215,7 @@ class SqsBroker:
         """Return the lease that a delivered message stands for."""
         info = message.delivery_info
         received = info["sqs_message"]
-        handle = (info["sqs_queue"], received["ReceiptHandle"])
+        handle = (info["sqs_queue"], received["ReceiptHandle"], received["Body"])
         task_id = str((message.headers or {}).get("id", ""))
         return Lease(task_id, received["ReceiptHandle"], _receipts(received), handle)
 
@@ -223,7 +225,7 @@ class SqsBroker:
 
     def acknowledge(self, lease: Lease) -> None:
         """Say that a task is done."""
-        url, handle = lease.handle
+        url, handle, _ = lease.handle
 
         def delete() -> None:
             self._client.delete_message(QueueUrl=url, ReceiptHandle=handle)
@@ -235,8 +237,23 @@ class SqsBroker:
         self._set_visibility(lease, "the task can't be put back", 0)
 
     def dead_letter(self, lease: Lease) -> None:
-        """Show the task again: delivered too often, it goes to the dead letters by the policy."""
-        self.release(lease)
+        """Move the task to the dead letters.
+
+        The queue's policy alone would move some that no worker has told of: SQS also counts what
+        it sent to a worker that was gone.
+        """
+        url, handle, body = lease.handle
+        count = {"DataType": "Number", "StringValue": str(lease.deliveries)}
+
+        def move() -> None:
+            self._client.send_message(
+                QueueUrl=self._dead_queue(url),
+                MessageBody=body,
+                MessageAttributes={_DELIVERIES: count},
+            )
+            self._client.delete_message(QueueUrl=url, ReceiptHandle=handle)
+
+        self._unless_lost("the task can't be moved to the dead letters", move)
 
     def restore_expired(self, queue: TaskQueue) -> int:
         """Do nothing: SQS shows a message again when its lease ended."""
@@ -249,7 +266,7 @@ class SqsBroker:
         self._client.close()
 
     def _set_visibility(self, lease: Lease, doing: str, seconds: int) -> bool:
-        url, handle = lease.handle
+        url, handle, _ = lease.handle
 
         def change() -> None:
             self._client.change_message_visibility(
@@ -273,6 +290,12 @@ class SqsBroker:
 
 def _receipts(message: dict[str, Any]) -> int:
     return int(message.get("Attributes", {}).get("ApproximateReceiveCount", 1))
+
+
+def _deliveries(message: dict[str, Any]) -> int:
+    """Return how often a dead letter was delivered: as a worker counted, or else the policy."""
+    counted = message.get("MessageAttributes", {}).get(_DELIVERIES)
+    return int(counted["StringValue"]) if counted else _receipts(message)
 
 
 def _task_id(message: dict[str, Any]) -> str:

@@ -10,8 +10,6 @@ from typing import BinaryIO
 
 import pytest
 
-from components.kube.addon import Image
-from components.kube.keda_manifests import KedaManifests
 from deploy.images.layers import LayerStore, key_of, tree, write_tree
 from deploy.images.recipes import (
     RECIPES,
@@ -22,9 +20,7 @@ from deploy.images.recipes import (
     Workshop,
 )
 from deploy.images.registry import _write_layout
-from deploy.local import addon_settings
 from lab import toolchain
-from stacks.addon_settings import AddonSettings
 
 
 def workshop(folder: Path) -> Workshop:
@@ -177,37 +173,3 @@ def test_every_image_of_programs_is_made_of_tools_that_are_built() -> None:
         for part in recipe.parts:
             if isinstance(part, Programs):
                 assert [toolchain.program(each).name for each in part.names] == list(part.names)
-
-
-ADDONS = ("keda", "prometheus", "prometheus-adapter", "metrics-server")
-
-
-def test_the_platform_takes_what_is_set_for_its_add_ons(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    manifests = toolchain.manifests_of("keda")
-    manifests.parent.mkdir(parents=True)
-    manifests.touch()
-    given: dict[str, dict[str, str]] = {}
-    images = {name: f"registry/{name}@sha256:{'1' * 64}" for name in ADDONS}
-    for path, value in addon_settings(images).items():
-        _, addon, key = path.split(".")
-        given.setdefault(addon, {})[key] = value
-    settings = AddonSettings.model_validate(given)
-    assert settings.keda_source() == KedaManifests(file=str(manifests), operator=images["keda"])
-    assert settings.prometheus_source() == Image(image=images["prometheus"])
-
-
-def test_add_ons_are_set_to_our_images_and_our_manifests() -> None:
-    settings = addon_settings({name: f"registry/{name}@sha256:1" for name in ADDONS})
-    prefix = "llm-platform:addons."
-    assert settings.pop(f"{prefix}keda.manifests") == str(toolchain.manifests_of("keda"))
-    keys = [f"{prefix}{name.replace('-', '_')}" for name in ADDONS]
-    assert settings == {
-        **{f"{key}.source": "manifests" for key in keys},
-        **{
-            f"{key}.image": f"registry/{name}@sha256:1"
-            for key, name in zip(keys, ADDONS, strict=True)
-        },
-    }
