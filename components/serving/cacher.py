@@ -30,6 +30,7 @@ _WATCH: access.Rules = [
 _IN_TEAMS: access.Rules = [
     {"api_groups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]},
     {"api_groups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "patch"]},
+    {"api_groups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["get"]},
 ]
 _USERS_SECRET = "redis-users"  # noqa: S105 - the name of a Secret
 _USERS_PATH = "/etc/llm-platform/redis-users"

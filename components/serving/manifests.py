@@ -63,16 +63,15 @@ def deployment_annotations(args: ModelEndpointArgs) -> dict[str, str]:
     """Return how Pulumi treats the Deployment.
 
     One with a fixed number takes ``replicas`` back from an autoscaler that goes with the same
-    update. One that is scaled by others never makes an update wait for a number of workers, which
-    may change meanwhile: only for the first to be ready, where there is always one.
+    update. One that is scaled by others never makes an update wait for workers: their number may
+    change meanwhile, and the owner that goes with the update would hold it at zero until then.
     """
     # Gone when its workers have drained, not before: what they use goes afterwards,
     # and a namespace that is deleted next isn't kept waiting for their grace period.
     always = {"pulumi.com/deletionPropagationPolicy": "foreground"}
     if autoscaling.owner(args) is autoscaling.Owner.DEPLOYMENT:
         return {**always, "pulumi.com/patchForce": "true"}
-    seen = "observedGeneration" if args.scaling.sleeps else "readyReplicas"
-    return {**always, "pulumi.com/waitFor": f"jsonpath={{.status.{seen}}}"}
+    return {**always, "pulumi.com/waitFor": "jsonpath={.status.observedGeneration}"}
 
 
 def deployment_spec(

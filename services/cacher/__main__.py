@@ -29,7 +29,8 @@ async def _serve(settings: CacherSettings, log: structlog.typing.FilteringBoundL
             slices=Watched(slices, labels.ENDPOINT, log),
             deployments=Watched(apps.list_deployment_for_all_namespaces, labels.ENDPOINT, log),
         )
-        await Cacher(settings, sources, Conditions(core, log), Lift(apps, log), log).run()
+        lift = Lift(apps, client.CustomObjectsApi(api), log)
+        await Cacher(settings, sources, Conditions(core, log), lift, log).run()
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from .state import State
 from .team_users import TeamUsers
 
 _SETTLE_SECONDS = 0.1
+_SOON_SECONDS = 2
 
 
 class Cacher:
@@ -166,6 +167,8 @@ class Cacher:
 
     async def _until_due(self) -> None:
         every = min(self._settings.resync_seconds, self._settings.state_ttl_seconds / 2)
+        if self._lift.waiting:
+            every = min(every, _SOON_SECONDS)
         try:
             async with asyncio.timeout(every):
                 await self._cluster.changed.wait()

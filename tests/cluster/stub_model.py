@@ -6,6 +6,7 @@ Its source is handed to the container's Python, so that no image has to be made 
 import asyncio
 import json
 import os
+import signal
 import socket
 from typing import Any
 
@@ -39,6 +40,9 @@ async def stream(request: web.Request) -> web.StreamResponse:
 
 
 async def main() -> None:
+    ending = asyncio.Event()
+    # The first process of a container isn't ended by SIGTERM unless it asks for it.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
     await asyncio.sleep(START_SECONDS)
     app = web.Application()
     app.add_routes(
@@ -47,7 +51,8 @@ async def main() -> None:
     runner = web.AppRunner(app, shutdown_timeout=30)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 5005).start()
-    await asyncio.Event().wait()
+    await ending.wait()
+    await runner.cleanup()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
-from components import EndpointType, Scaling
+from components import EndpointType, Scaling, Tasks
 
 from .conftest import TEAM_NAMESPACE, Running
 from .team_stack import Calls, TeamStack, Workers, until
@@ -32,7 +32,7 @@ COLD = {
 TASKS = {
     "type": EndpointType.ASYNC,
     "scaling": Scaling(min_workers=0, max_workers=3, per_worker=4, max_concurrency=8, **QUICK),
-    "lease_seconds": 10,
+    "tasks": Tasks(lease_seconds=10),
 }
 MONITORING = "llm-platform-monitoring"
 ASYNC_TASKS = 2000

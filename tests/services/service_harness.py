@@ -232,6 +232,7 @@ class KubeApi:
         self.lists: list[str] = []
         self.patches: list[tuple[str, str, str]] = []
         self.scales: list[tuple[str, str, int]] = []
+        self.scaled_objects: set[tuple[str, str]] = set()
         self.watch_versions: list[tuple[str, str]] = []
         self._events: dict[str, list[tuple[int, dict[str, Any]]]] = {k: [] for k in self.KINDS}
         self._version = 100
@@ -262,6 +263,8 @@ class KubeApi:
         app.router.add_get("/apis/apps/v1/deployments", self._get)
         scale = "/apis/apps/v1/namespaces/{namespace}/deployments/{name}/scale"
         app.router.add_patch(scale, self._patch_scale)
+        keda = "/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects/{name}"
+        app.router.add_get(keda, self._get_scaled_object)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
@@ -361,6 +364,12 @@ class KubeApi:
         self.patches.append((namespace, name, json.dumps(patch)))
         self.put("configmaps", item)
         return web.json_response(item)
+
+    async def _get_scaled_object(self, request: web.Request) -> web.Response:
+        where = request.match_info["namespace"], request.match_info["name"]
+        if where not in self.scaled_objects:
+            return web.json_response({"code": 404}, status=404)
+        return web.json_response({"kind": "ScaledObject", "metadata": {"name": where[1]}})
 
     async def _patch_scale(self, request: web.Request) -> web.Response:
         namespace, name = request.match_info["namespace"], request.match_info["name"]

@@ -102,3 +102,15 @@ async def test_going_from_zero_to_one_wakes_without_polling(world: World) -> Non
     world.kube.put("configmaps", {**item, "data": {"registration.json": json.dumps(document)}})
     await until(lambda: replicas(world, "d") == 1)
     world.kube.delete("deployments", "team-red", "d")
+
+
+async def test_what_keda_scales_is_left_to_it_until_its_object_is_gone(world: World) -> None:
+    world.kube.scales.clear()
+    world.kube.scaled_objects.add(("team-red", "k"))
+    world.kube.put("deployments", deployment("k", 0))
+    world.kube.put("configmaps", registration_map("k", "team-red", min_workers=1))
+    await settled(world)
+    assert world.kube.scales == []
+    world.kube.scaled_objects.clear()
+    await until(lambda: replicas(world, "k") == 1)
+    world.kube.delete("deployments", "team-red", "k")

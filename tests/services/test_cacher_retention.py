@@ -3,6 +3,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -45,11 +46,9 @@ async def test_old_tasks_go_with_all_that_they_kept(
     postgres: Postgres,
     redis_server: RedisServer,
     migrated: str,
-    buckets: ThreadedMotoServer,
     s3: Any,
     tmp_path: Path,
 ) -> None:
-    port: int = buckets._port
     s3.create_bucket(Bucket=BUCKET)
     database = postgres.copy_of(migrated)
     for number in range(5):
@@ -68,7 +67,7 @@ async def test_old_tasks_go_with_all_that_they_kept(
     s3.put_object(Bucket=BUCKET, Key="tasks/red/e/never-recorded/payload", Body=b"1")
     kube = KubeApi(tmp_path)
     cacher = cacher_of(postgres, database, redis_server, kube)
-    cacher._env |= bucket_environment(port) | {
+    cacher._env |= bucket_environment(urlsplit(s3.meta.endpoint_url).port) | {
         "LLM_PLATFORM_BUCKET": BUCKET,
         "LLM_PLATFORM_RETENTION_CHECK_SECONDS": "0.2",
     }

@@ -206,7 +206,7 @@ async def test_an_endpoint_has_its_gauge_as_long_as_it_is_known(quick: Platform)
 
 async def test_a_stopping_gateway_goes_on_holding_and_has_the_last_word(quick: Platform) -> None:
     args = (quick.postgres, quick.database, quick.redis, quick.kube, quick.keys_dir)
-    gateway = gateway_of(*args, DRAIN_SECONDS="6", MAX_HELD_BYTES="100000")
+    gateway = gateway_of(*args, DRAIN_SECONDS="4", MAX_HELD_BYTES="100000")
     shared, quick.gateway = quick.gateway, gateway
     lucky, unlucky = quick.endpoint, f"{quick.endpoint}-x"
     try:

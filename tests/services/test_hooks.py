@@ -6,7 +6,7 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
-from service_harness import Model, RedisServer, Service, chunk, metric, until
+from service_harness import Model, RedisServer, Service, chunk, metric, serving, until
 from service_platform import forwarder_of
 from task_harness import START_SECONDS, StubGateway, Tasks, said
 from test_async_worker import tasks_on
@@ -34,9 +34,8 @@ def hooks_for(gateway: StubGateway) -> str:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def receiver() -> AsyncIterator[StubGateway]:
-    gateway = await StubGateway().start()
-    yield gateway
-    await gateway.stop()
+    async with serving(StubGateway()) as gateway:
+        yield gateway
 
 
 @pytest_asyncio.fixture(loop_scope="session")

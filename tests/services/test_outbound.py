@@ -125,10 +125,12 @@ async def receiver() -> AsyncIterator[Receiver]:
     app.router.add_post("/{path}", it.answer)
     runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    it.port = runner.addresses[0][1]
-    yield it
-    await runner.cleanup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        it.port = runner.addresses[0][1]
+        yield it
+    finally:
+        await runner.cleanup()
 
 
 @pytest.fixture
