@@ -29,8 +29,8 @@ class ModelEndpoint(pulumi.ComponentResource):
     it was granted, the registration ConfigMap that makes the gateway know it, a Deployment of
     workers, each a ``model`` and a ``forwarder`` container, and where their number isn't fixed what
     chooses it: a HorizontalPodAutoscaler or KEDA's ScaledObject. ``pulumi up`` waits until a fixed
-    number of workers is ready, or the first of a changing one, and not for one that may sleep. It
-    never creates anything outside its team's namespace.
+    number of workers is ready, and for no number that changes by itself. It never creates anything
+    outside its team's namespace.
     """
 
     url: pulumi.Output[str]

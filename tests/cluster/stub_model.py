@@ -3,10 +3,15 @@
 Its source is handed to the container's Python, so that no image has to be made for the tests.
 """
 
-import asyncio
-import json
 import os
 import signal
+
+# The first process of a container isn't ended by SIGTERM unless it asks for it, from the start.
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+
+# ruff: noqa: E402
+import asyncio
+import json
 import socket
 from typing import Any
 
@@ -41,7 +46,6 @@ async def stream(request: web.Request) -> web.StreamResponse:
 
 async def main() -> None:
     ending = asyncio.Event()
-    # The first process of a container isn't ended by SIGTERM unless it asks for it.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ending.set)
     await asyncio.sleep(START_SECONDS)
     app = web.Application()
