@@ -67,6 +67,7 @@ def test_outputs_are_flat_and_only_the_secret_ones_are_secret(deployed: Engine) 
         "team_demo_kubeconfig",
         "team_demo_bucket_access_key",
         "team_demo_bucket_secret_key",
+        "team_demo_redis_password",
     }
     assert outputs["admin_key"].value.startswith("lp-canary-7f3a-")
 
