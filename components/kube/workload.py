@@ -74,6 +74,16 @@ class Scratch:
 TMP = Scratch(name="tmp", path="/tmp")  # noqa: S108 - the container's own, in its own volume
 
 
+def program(module: str, *arguments: str) -> list[str]:
+    """Return the command of one of the platform's own programs.
+
+    A container's first process isn't ended by a signal that it doesn't handle, and Python needs a
+    while until it handles any: a pod that is to go in that moment would stay for its whole grace
+    period. ``tini`` hands signals on to a process for which they count from the start.
+    """
+    return ["tini", "--", "python3", "-m", module, *arguments]
+
+
 def env(**values: In[str]) -> list[k8s.core.v1.EnvVarArgsDict]:
     """Return environment variables; only for what isn't secret."""
     return [{"name": name, "value": value} for name, value in values.items()]

@@ -67,7 +67,7 @@ def pod(
 
 def deployment_spec(service: Service, *, surge: bool) -> k8s.apps.v1.DeploymentSpecArgsDict:
     """Return the Deployment: with surge where two may run at once, else one after the other."""
-    serving = container(service, ["python3", "-m", f"services.{service.name}"])
+    serving = container(service, workload.program(f"services.{service.name}"))
     serving["ports"] = [{"name": PORT_NAME, "container_port": service.port}]
     serving["startup_probe"] = workload.http_probe("/healthz", "http", period=2, failures=60)
     serving["readiness_probe"] = workload.http_probe("/readyz", "http", period=3, failures=2)

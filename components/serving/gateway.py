@@ -235,7 +235,7 @@ def _service(args: GatewayArgs, binding: Binding) -> control.Service:
 
 def migration_spec(service: control.Service) -> k8s.batch.v1.JobSpecArgsDict:
     """Return the Job that brings the database to what this version of the gateway expects."""
-    command = ["python3", "-m", "services.gateway", "migrate"]
+    command = workload.program("services.gateway", "migrate")
     migrating = control.Service(
         name="migrate",
         image=service.image,

@@ -9,6 +9,7 @@ from pydantic import Field
 from ..contracts import In
 from ..domain.args import Args
 from ..domain.images import ImageRef
+from ..kube import workload
 
 PORT = 5005
 """Where every model container serves."""
@@ -141,7 +142,7 @@ class LlamaCpp(Runtime):
     def start_command(self, worker: Worker) -> tuple[str, ...]:
         """Start the server on the loopback address, where only the forwarder reaches it."""
         del worker
-        return ("python3", "-m", "services.runtimes.llamacpp")
+        return tuple(workload.program("services.runtimes.llamacpp"))
 
     def environment(self, worker: Worker) -> Mapping[str, In[str]]:
         """Its environment variables."""

@@ -142,7 +142,7 @@ def _forwarder(name: str, args: ModelEndpointArgs, wiring: Wiring) -> k8s.core.v
     return {
         "name": "forwarder",
         "image": args.platform.services_image,
-        "command": ["python3", "-m", "services.forwarder"],
+        "command": workload.program("services.forwarder"),
         "env": [
             *workload.env(
                 LLM_PLATFORM_ENDPOINT=name,
@@ -187,7 +187,7 @@ def _loader(args: ModelEndpointArgs, wiring: Wiring) -> k8s.core.v1.ContainerArg
     return {
         "name": "weights",
         "image": args.platform.services_image,
-        "command": ["python3", "-m", "services.warmer", "load"],
+        "command": workload.program("services.warmer", "load"),
         "env": [
             *workload.env(
                 LLM_PLATFORM_WEIGHTS_SOURCE=source, LLM_PLATFORM_WEIGHTS_DIR=WEIGHTS_PATH

@@ -207,7 +207,7 @@ def _one_program(name: str) -> Recipe:
 
 
 # One root file system for both, with what llama.cpp links: nodes hold it once.
-_PYTHON = Debian(("python3", "ca-certificates", "libgomp1"))
+_PYTHON = Debian(("python3", "ca-certificates", "libgomp1", "tini"))
 _SERVICES = REPOSITORY / "services"
 _PACKAGES = PythonPackages(_SERVICES / "requirements-services.txt")
 _PYTHON_ENV = {

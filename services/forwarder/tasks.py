@@ -5,7 +5,7 @@ import contextlib
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -217,8 +217,10 @@ class TaskRunner:
                 request_bytes=len(payload),
                 answer_bytes=len(answer.body),
             )
+        # Whether the task ends the model or the model ended by itself: people may look at the task
+        # among the dead letters, and have it run again.
         status = 503 if isinstance(problem, ConnectFailed) else 502
-        return _failure(status, problem or TimeoutError(), len(payload))
+        return replace(_failure(status, problem or TimeoutError(), len(payload)), dead=True)
 
     async def _back(self, deadline: float) -> bool:
         """Wait until the model answers its health route; return False when no time is left."""

@@ -3,15 +3,10 @@
 Its source is handed to the container's Python, so that no image has to be made for the tests.
 """
 
-import os
-import signal
-
-# The first process of a container isn't ended by SIGTERM unless it asks for it, from the start.
-signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-
-# ruff: noqa: E402
 import asyncio
 import json
+import os
+import signal
 import socket
 from typing import Any
 

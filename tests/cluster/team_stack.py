@@ -54,7 +54,7 @@ class TeamStack:
             env = fields.pop("env", {})
             runtime = RunnableImage(
                 image=self._image,
-                command=("python3", "-c", STUB),
+                command=("tini", "--", "python3", "-c", STUB),
                 env=env,
                 stream_path="/stream",
             )

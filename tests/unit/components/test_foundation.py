@@ -202,4 +202,5 @@ def test_a_service_may_ask_the_api_server_for_what_it_needs_and_nothing_else() -
     assert role.inputs["rules"] == [
         {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "patch"]},
         {"apiGroups": ["apps"], "resources": ["deployments/scale"], "verbs": ["get", "patch"]},
+        {"apiGroups": ["keda.sh"], "resources": ["scaledobjects"], "verbs": ["get"]},
     ]
