@@ -13,7 +13,7 @@ from .registrations import Claim
 
 _CONFLICT = 409
 _GONE = 404
-_SCALED_OBJECTS = {"group": "keda.sh", "version": "v1alpha1", "plural": "scaledobjects"}
+_SCALED_OBJECTS = ("keda.sh", "v1alpha1")
 
 
 def sleeps(deployment: Object) -> bool:
@@ -83,9 +83,10 @@ class Lift:
         """Return whether KEDA scales it now; without KEDA in the cluster it doesn't."""
         try:
             await self._custom.get_namespaced_custom_object(
-                **_SCALED_OBJECTS,
-                namespace=claim.namespace,
-                name=claim.registration.name,
+                *_SCALED_OBJECTS,
+                claim.namespace,
+                "scaledobjects",
+                claim.registration.name,
                 _request_timeout=10,
             )
         except client.ApiException as error:
