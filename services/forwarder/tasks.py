@@ -130,6 +130,7 @@ class TaskRunner:
         self._hooks = hooks
         self._measures = measures
         self._log = log
+        self._again = asyncio.Lock()
 
     async def run(self, task: Task) -> Verdict:
         """Carry out a task and say what is to become of its message."""
@@ -194,33 +195,50 @@ class TaskRunner:
     async def _ask(self, task: Task, payload: bytes) -> _Outcome:
         """Ask the model, again if it went away, until the time for the task is over."""
         deadline = time.monotonic() + self._settings.request_timeout_seconds
-        problem: Exception | None = None
-        for number in range(_TRIES):
-            if number and not await self._back(deadline):
-                break
-            left = deadline - time.monotonic()
-            try:
-                answer = await self._model.post(task.path, payload, task.id, left)
-            except OutOfTime as error:
-                return _failure(504, error, len(payload))
-            except AnswerTooLarge as error:
-                return _failure(502, error, len(payload))
-            except (ConnectFailed, UpstreamBroke) as error:
-                problem = error
-                if self._drain.active:
-                    raise _PutBack from error
-                continue
-            self._health.heard()
-            return _Outcome(
-                answer.status,
-                as_json(answer.body),
-                request_bytes=len(payload),
-                answer_bytes=len(answer.body),
-            )
+        try:
+            return await self._post(task, payload, deadline)
+        except (ConnectFailed, UpstreamBroke) as error:
+            problem = error
+        # Tasks that ran when the model ended come again one by one: the one that ends it then ends
+        # it alone, and none of the others is counted out with it.
+        async with self._again:
+            for _ in range(_TRIES - 1):
+                if not await self._back(deadline):
+                    break
+                try:
+                    return await self._post(task, payload, deadline)
+                except (ConnectFailed, UpstreamBroke) as error:
+                    problem = error
         # Whether the task ends the model or the model ended by itself: people may look at the task
         # among the dead letters, and have it run again.
         status = 503 if isinstance(problem, ConnectFailed) else 502
-        return replace(_failure(status, problem or TimeoutError(), len(payload)), dead=True)
+        return replace(_failure(status, problem, len(payload)), dead=True)
+
+    async def _post(self, task: Task, payload: bytes, deadline: float) -> _Outcome:
+        """Ask the model once.
+
+        Raises:
+            ConnectFailed, UpstreamBroke: it went away, and the worker goes on.
+        """
+        try:
+            answer = await self._model.post(
+                task.path, payload, task.id, deadline - time.monotonic()
+            )
+        except OutOfTime as error:
+            return _failure(504, error, len(payload))
+        except AnswerTooLarge as error:
+            return _failure(502, error, len(payload))
+        except (ConnectFailed, UpstreamBroke) as error:
+            if self._drain.active:
+                raise _PutBack from error
+            raise
+        self._health.heard()
+        return _Outcome(
+            answer.status,
+            as_json(answer.body),
+            request_bytes=len(payload),
+            answer_bytes=len(answer.body),
+        )
 
     async def _back(self, deadline: float) -> bool:
         """Wait until the model answers its health route; return False when no time is left."""

@@ -553,7 +553,7 @@ class Model:
         self.healthy = True
         self.release = asyncio.Event()
         self._runner: web.AppRunner | None = None
-        self._writers: set[web.Request] = set()
+        self._transports: set[asyncio.Transport] = set()
 
     async def start(self, port: int = 0) -> "Model":
         app = web.Application(client_max_size=64 * 2**20)
@@ -594,6 +594,9 @@ class Model:
             }
         )
         self.open += 1
+        transport = request.transport
+        assert transport is not None
+        self._transports.add(transport)
         try:
             return await self._do(request, body)
         except (asyncio.CancelledError, ConnectionResetError):
@@ -601,8 +604,9 @@ class Model:
             raise
         finally:
             self.open -= 1
+            self._transports.discard(transport)
 
-    async def _do(  # noqa: PLR0911
+    async def _do(  # noqa: PLR0911, PLR0912
         self, request: web.Request, body: bytes
     ) -> web.StreamResponse:
         try:
@@ -610,6 +614,10 @@ class Model:
         except ValueError:
             document = {}
         match document.get("do", "answer"):
+            case "crash":  # everybody's answer goes with it
+                for each in list(self._transports):
+                    each.abort()
+                return web.Response()
             case "answer" if document.get("stream"):
                 return await self._stream(request, document.get("chunks", 3), 0)
             case "stream":

@@ -200,6 +200,21 @@ async def test_what_became_of_tasks_that_failed(tasks: Tasks) -> None:
     assert "payload-canary" not in said(worker)
 
 
+async def test_a_task_that_ends_the_model_takes_no_other_with_it(tasks: Tasks) -> None:
+    others = [await tasks.send({"do": "hold"}) for _ in range(3)]
+    await tasks.worker(MAX_CONCURRENCY="4")
+    await until(lambda: tasks.model.open == 3)
+    poison = await tasks.send({"do": "crash"})
+    await until(lambda: tasks.model.aborted >= 3)
+    tasks.model.release.set()
+    result = await tasks.result(poison)
+    assert (result["status"], result["status_code"]) == ("FAILURE", 502)
+    for task_id in others:
+        assert (await tasks.result(task_id))["status"] == "SUCCESS"
+    await until(tasks.nothing_left)
+    assert await tasks.dead() == [poison]
+
+
 async def test_a_large_payload_is_fetched_by_reference(tasks: Tasks) -> None:
     tasks.model.healthy = False
     worker = await tasks.worker(ready=False)
