@@ -161,9 +161,9 @@ class RunnableImage(Runtime):
     """Any image that serves HTTP on port 5005."""
 
     command: tuple[str, ...] = ()
-    """What to run; the image's own entrypoint when left out. It should end at SIGTERM from its first
-    moment, best under an init such as ``tini``: else a worker that has to go while it starts stays
-    for its whole grace period."""
+    """What to run; the image's own entrypoint when left out. It should end at SIGTERM from its
+    first moment, best under an init such as ``tini``: else a worker that has to go while it starts
+    stays for its whole grace period."""
     health_path: str = Field(default="/healthz", pattern=ROUTE)
     """Where it answers 200 once it can take requests."""
     env: Mapping[str, In[str]] = Field(default_factory=dict)
