@@ -1,5 +1,7 @@
 """What an add-on needs that answers for a part of the Kubernetes API."""
 
+from collections.abc import Sequence
+
 import pulumi
 import pulumi_kubernetes as k8s
 
@@ -7,7 +9,7 @@ from ..contracts import In
 from ..domain import labels
 from ..domain.names import safe_name
 from . import workload
-from .addon_pod import COMPONENT
+from .addon_pod import COMPONENT, AddonPod, deployment_spec, service_spec
 
 _RBAC = "rbac.authorization.k8s.io"
 
@@ -65,6 +67,37 @@ def metrics_readers(name: str, group: str, opts: pulumi.ResourceOptions) -> list
         opts=opts,
     )
     return [role, binding]
+
+
+def serve(
+    name: str,
+    pod: AddonPod,
+    namespace: In[str],
+    needs: Sequence[pulumi.Resource],
+    parent: pulumi.Resource,
+) -> k8s.core.v1.Service:
+    """Run the server of a part of the API, and put a Service before it.
+
+    Args:
+        name: What the names of both resources begin with.
+        pod: The server.
+        namespace: Where it runs.
+        needs: What must stand before it starts.
+        parent: The add-on's component.
+    """
+    metadata = workload.metadata(pod.name, namespace, component=COMPONENT)
+    deployment = k8s.apps.v1.Deployment(
+        f"{name}-deployment",
+        metadata=metadata,
+        spec=deployment_spec(pod),
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=needs),
+    )
+    return k8s.core.v1.Service(
+        f"{name}-service",
+        metadata=metadata,
+        spec=service_spec(pod.selector, port=443, target=pod.port),
+        opts=pulumi.ResourceOptions(parent=parent, depends_on=[deployment]),
+    )
 
 
 def api_service(

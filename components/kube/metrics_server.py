@@ -21,8 +21,8 @@ from .addon import (
     ImageSource,
     release,
 )
-from .addon_pod import COMPONENT, AddonPod, deployment_spec, https_probe, service_spec
-from .api_service import api_service, delegated_rights, metrics_readers
+from .addon_pod import AddonPod, https_probe
+from .api_service import api_service, delegated_rights, metrics_readers, serve
 
 GROUP = "metrics.k8s.io"
 VERSION = "v1beta1"
@@ -97,18 +97,7 @@ class MetricsServer(pulumi.ComponentResource):
             *metrics_readers(self._name, GROUP, self._child),
         ]
         pod = _pod(image, args)
-        deployment = k8s.apps.v1.Deployment(
-            f"{self._name}-deployment",
-            metadata=workload.metadata(_NAME, args.namespace, component=COMPONENT),
-            spec=deployment_spec(pod),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[*rights, *paths]),
-        )
-        service = k8s.core.v1.Service(
-            f"{self._name}-service",
-            metadata=workload.metadata(_NAME, args.namespace, component=COMPONENT),
-            spec=service_spec(pod.selector, port=443, target=PORT),
-            opts=pulumi.ResourceOptions(parent=self, depends_on=[deployment]),
-        )
+        service = serve(self._name, pod, args.namespace, [*rights, *paths], self)
         return [
             api_service(
                 self._name,

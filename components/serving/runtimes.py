@@ -101,11 +101,39 @@ class Runtime(Args):
         return ""
 
 
-class LlamaCpp(Runtime):
-    """llama.cpp with its OpenAI-compatible server: small models on processors and GPUs."""
+class Engine(Runtime):
+    """A runtime that serves one model's weights by OpenAI's API."""
 
     model: str = Field(min_length=1)
     """What is served, for people to read, such as ``gemma-3-270m-it``."""
+
+    @property
+    def served_model(self) -> str:
+        """The model, for people to read."""
+        return self.model
+
+    @property
+    def needs_weights(self) -> bool:
+        """It serves what is on the worker's disk."""
+        return True
+
+    @property
+    def speaks_openai(self) -> bool:
+        """It serves OpenAI's API."""
+        return True
+
+    @property
+    def ready_path(self) -> str:
+        """Where it answers 200 once the model is loaded."""
+        return "/health"
+
+
+class LlamaCpp(Engine):
+    """llama.cpp with its OpenAI-compatible server: small models on processors and GPUs.
+
+    Its weights are one ``.gguf`` file.
+    """
+
     context_length: int = Field(default=2048, ge=256)
     """Tokens of prompt and answer together, for each request."""
     threads: int = Field(default=2, ge=1)
@@ -118,26 +146,6 @@ class LlamaCpp(Runtime):
     def kind(self) -> str:
         """Its name in the registration."""
         return "llama.cpp"
-
-    @property
-    def served_model(self) -> str:
-        """The model, for people to read."""
-        return self.model
-
-    @property
-    def needs_weights(self) -> bool:
-        """It serves the one ``.gguf`` file of its weights."""
-        return True
-
-    @property
-    def speaks_openai(self) -> bool:
-        """It serves OpenAI's API."""
-        return True
-
-    @property
-    def ready_path(self) -> str:
-        """Where it answers 200 once the model is loaded."""
-        return "/health"
 
     def start_command(self, worker: Worker) -> tuple[str, ...]:
         """Start the server on the loopback address, where only the forwarder reaches it."""

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from ..contracts import In
 from ..domain.quantities import parse_quantity
-from .runtimes import PORT, Needs, Runtime, Worker
+from .runtimes import PORT, Engine, Needs, Worker
 
 OLDEST, NEWEST = (0, 10, 0), (0, 33, 0)
 """The versions whose options are known here."""
@@ -35,7 +35,7 @@ def _version(value: str) -> str:
     return value
 
 
-class Vllm(Runtime):
+class Vllm(Engine):
     """vLLM with its OpenAI-compatible server: large models on GPUs.
 
     It gets all the GPUs of its worker, reads weights from the worker's disk only and asks nothing
@@ -43,8 +43,6 @@ class Vllm(Runtime):
     there are several, ``scratch`` for what it compiles.
     """
 
-    model: str = Field(min_length=1)
-    """What is served, for people to read, such as ``llama-3.1-8b-instruct``."""
     version: Annotated[str, AfterValidator(_version)]
     """The image's version of vLLM, such as ``0.19.0``: it decides which options there are."""
     max_model_len: int | None = Field(default=None, ge=1)
@@ -72,26 +70,6 @@ class Vllm(Runtime):
     def kind(self) -> str:
         """Its name in the registration."""
         return "vllm"
-
-    @property
-    def served_model(self) -> str:
-        """The model, for people to read."""
-        return self.model
-
-    @property
-    def needs_weights(self) -> bool:
-        """It serves what is on the worker's disk."""
-        return True
-
-    @property
-    def speaks_openai(self) -> bool:
-        """It serves OpenAI's API."""
-        return True
-
-    @property
-    def ready_path(self) -> str:
-        """Where it answers 200 once the model is loaded."""
-        return "/health"
 
     def problem(self, needs: Needs) -> str:
         """Say what keeps it from running so, and what to do; empty when nothing does."""
