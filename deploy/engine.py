@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -17,10 +17,10 @@ from typing import Any
 from lab.commands import run, tail
 from lab.progress import Heartbeat, Report
 
+from .backend import FileBackend, is_torn
 from .errors import DeployError
 from .paths import REPOSITORY
 
-PROJECT = "llm-platform"
 # A count at the end, such as "+ 48 created", or a failure; not the ticks in between.
 _NEWS = re.compile(r"^[-+~]{0,2} ?\d+ [a-z ]+$|\*\*.* failed")
 _UNREADY_POD = re.compile(r"\[Pod ([a-z0-9.-]+)/([a-z0-9.-]+)\]")
@@ -95,7 +95,10 @@ class Engine:
         """
         deadline = time.monotonic() + _WAIT_FOR_OWNER_SECONDS
         heartbeat = Heartbeat(self.report, f"waiting for another update of {stack}")
-        for lock in self._locks(stack):
+        backend = FileBackend.at(self.environ.get("PULUMI_BACKEND_URL", ""))
+        if backend is None:
+            return
+        for lock in backend.locks(stack):
             while (owner := Owner.read(lock)) is not None and owner.may_live():
                 if owner.host != os.uname().nodename or time.monotonic() > deadline:
                     raise DeployError(
@@ -107,23 +110,15 @@ class Engine:
                 heartbeat.beat(f"process {owner.pid}")
                 time.sleep(0.5)
             if lock.exists():
-                self._back_up(stack)
+                self._back_up(backend.state(stack))
                 self.report(f"removing the lock of {stack}: the process that held it is dead")
                 lock.unlink(missing_ok=True)
 
-    def _locks(self, stack: str) -> Iterator[Path]:
-        backend = self.environ.get("PULUMI_BACKEND_URL", "")
-        if backend.startswith("file://"):
-            folder = Path(backend.removeprefix("file://")) / ".pulumi/locks/organization" / PROJECT
-            yield from (folder / stack).glob("*.json")
-
-    def _back_up(self, stack: str) -> None:
-        source = Path(self.environ["PULUMI_BACKEND_URL"].removeprefix("file://"))
-        source = source / ".pulumi/stacks" / PROJECT / f"{stack}.json"
+    def _back_up(self, source: Path) -> None:
         if source.exists():
             self.backups.mkdir(parents=True, exist_ok=True, mode=0o700)
             stamp = time.strftime("%Y%m%dT%H%M%S")
-            shutil.copy2(source, self.backups / f"{stack}-{stamp}.json")
+            shutil.copy2(source, self.backups / f"{source.stem}-{stamp}.json")
 
     def _update(self, stack: str, verb: str, *flags: str) -> None:
         log = self.logs / f"{verb}-{stack}.log"
@@ -193,11 +188,18 @@ class Owner:
 
     @classmethod
     def read(cls, lock: Path) -> "Owner | None":
-        """Read a lock's file; nothing when the lock is gone."""
-        try:
-            facts = json.loads(lock.read_text())
-        except FileNotFoundError:
-            return None
+        """Read a lock's file; nothing when the lock is gone, or was left half-written."""
+        while True:
+            try:
+                facts = json.loads(lock.read_text())
+            except FileNotFoundError:
+                return None
+            except ValueError:
+                if is_torn(lock):
+                    return None
+                time.sleep(0.1)
+            else:
+                break
         since = datetime.fromisoformat(facts["timestamp"]).timestamp()
         return cls(int(facts["pid"]), facts["username"], facts["hostname"], since)
 

@@ -14,6 +14,7 @@ from lab.commands import write
 from lab.paths import LabPaths
 from lab.progress import Report
 
+from .backend import FileBackend
 from .cluster import named_fingerprint
 from .engine import Engine
 from .paths import REPOSITORY, Paths
@@ -32,7 +33,7 @@ def environment(paths: Paths) -> dict[str, str]:
     if os.environ.get("CONTEXT") and os.environ.get("KUBECONFIG"):
         own["KUBECONFIG"] = os.environ["KUBECONFIG"]
     if "PULUMI_BACKEND_URL" not in os.environ:
-        own["PULUMI_BACKEND_URL"] = f"file://{backend(paths)}"
+        own["PULUMI_BACKEND_URL"] = FileBackend(backend(paths)).address
     if not {"PULUMI_CONFIG_PASSPHRASE", "PULUMI_CONFIG_PASSPHRASE_FILE"} & set(os.environ):
         own["PULUMI_CONFIG_PASSPHRASE_FILE"] = str(paths.passphrase)
     return own
@@ -48,6 +49,9 @@ def open_engine(paths: Paths, report: Report) -> Engine:
     environ = {**os.environ, **environment(paths)}
     # Programs that Make or a virtual environment started us with must not leak into the CLI's own.
     environ.pop("VIRTUAL_ENV", None)
+    used = FileBackend.at(environ["PULUMI_BACKEND_URL"])
+    for torn in used.mend() if used else ():
+        report(f"removed {torn.name}, left half-written by an engine that was killed")
     return Engine(environ, paths.logs, paths.state / "backups", report)
 
 

@@ -4,11 +4,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from deploy.backend import FileBackend
 from deploy.local import FOUNDATION, PLATFORM
 from deploy.paths import REPOSITORY
 from lab.paths import LabPaths
@@ -23,19 +23,19 @@ def test_a_killed_up_is_healed_by_the_next(
     running: Running, lines_shown: Callable[[], Any]
 ) -> None:
     assert running.pulumi("destroy", "--stack", PLATFORM, "--yes", "--skip-preview").returncode == 0
-    backend = Path(running.engine.environ["PULUMI_BACKEND_URL"].removeprefix("file://"))
-    state = backend / f".pulumi/stacks/llm-platform/{PLATFORM}.json"
-    locks = backend / f".pulumi/locks/organization/llm-platform/{PLATFORM}"
+    backend = FileBackend.at(running.engine.environ["PULUMI_BACKEND_URL"])
+    assert backend is not None
+    state = backend.state(PLATFORM)
     with lines_shown():
         up = make_up()
         deadline = time.monotonic() + HEALS_LIMIT_SECONDS
         # In the middle: some objects are made and written down, the lock is held.
-        while not (any(locks.glob("*.json")) and state.read_text().count('"urn"') > 8):
+        while not (any(backend.locks(PLATFORM)) and state.read_text().count('"urn"') > 8):
             assert time.monotonic() < deadline, "the update never got to the middle"
             assert up.poll() is None, "the update ended before it could be killed"
             time.sleep(0.05)
         kill_tree(up)
-        assert any(locks.glob("*.json")), "the killed update left no lock"
+        assert any(backend.locks(PLATFORM)), "the killed update left no lock"
         assert make_up().wait() == 0
     for stack in (FOUNDATION, PLATFORM):
         preview = running.pulumi("preview", "--stack", stack, "--expect-no-changes")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.engine import PROJECT, Engine, Owner
+from deploy.backend import PROJECT
+from deploy.engine import Engine, Owner
 from deploy.errors import DeployError
 
 STACK = "platform.local"
@@ -93,6 +94,17 @@ def test_a_living_owner_is_waited_for(engine: Engine, tmp_path: Path) -> None:
     owner.communicate(b"\n")
     healing.join(20)
     assert not healing.is_alive()
+    assert not lock.exists()
+
+
+@pytest.mark.parametrize("name", ["0b1c.json", "0b1c.json.187c2a.tmp"])
+def test_a_lock_left_half_written_goes(engine: Engine, tmp_path: Path, name: str) -> None:
+    lock = write_lock(tmp_path, 1, "host", datetime.now(UTC)).with_name("0b1c.json")
+    lock = lock.rename(lock.with_name(name))
+    lock.write_text('{"pid": ')
+    long_ago = time.time() - 60
+    os.utime(lock, (long_ago, long_ago))
+    engine.heal(STACK)
     assert not lock.exists()
 
 
