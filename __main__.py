@@ -3,7 +3,7 @@
 import pulumi
 
 from stacks import foundation, platform
-from stacks.settings import SettingsError, plain_errors
+from stacks.reading import SettingsError, plain_errors
 
 LAYERS = {"foundation": foundation.deploy, "platform": platform.deploy}
 

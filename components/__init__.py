@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .kube.prometheus_adapter import PrometheusAdapter, PrometheusAdapterArgs
     from .kube.team import Team, TeamArgs
     from .local.cluster import load_kubeconfig
+    from .local.contracts import LocalFoundationContract, LocalTeamContract
     from .local.database import LocalDatabase, LocalDatabaseArgs
     from .local.foundation import DataImages, LocalFoundation, LocalFoundationArgs, VolumeSizes
     from .local.platform import LocalPlatform
@@ -72,11 +73,13 @@ _HOMES = {
     "LocalDatabaseArgs": ".local.database",
     "LocalFoundation": ".local.foundation",
     "LocalFoundationArgs": ".local.foundation",
+    "LocalFoundationContract": ".local.contracts",
     "LocalPlatform": ".local.platform",
     "LocalRedis": ".local.redis",
     "LocalRedisArgs": ".local.redis",
     "LocalStorage": ".local.storage",
     "LocalStorageArgs": ".local.storage",
+    "LocalTeamContract": ".local.contracts",
     "Logging": ".domain.hooks",
     "ManagedPrometheus": ".domain.scaling_source",
     "Mesh": ".kube.mesh",
@@ -140,11 +143,13 @@ __all__ = [
     "LocalDatabaseArgs",
     "LocalFoundation",
     "LocalFoundationArgs",
+    "LocalFoundationContract",
     "LocalPlatform",
     "LocalRedis",
     "LocalRedisArgs",
     "LocalStorage",
     "LocalStorageArgs",
+    "LocalTeamContract",
     "Logging",
     "ManagedPrometheus",
     "Mesh",

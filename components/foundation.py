@@ -5,7 +5,7 @@ and the wiring (where it is, how to get in) at once, so that it never has one wi
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
 
@@ -14,6 +14,7 @@ import pulumi_kubernetes as k8s
 
 from .contracts import In
 from .domain.args import Opaque
+from .kube.network import Egress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,11 +33,25 @@ class Database:
     port: pulumi.Output[int]
     name: pulumi.Output[str]
     user: pulumi.Output[str]
-    password: pulumi.Output[str]
+    password: pulumi.Output[str] | None = None
+    """Left out where ``secret_arn`` names what holds it."""
+    secret_arn: pulumi.Output[str] | None = None
+    """The secret of AWS Secrets Manager that services read the password from when they connect, so
+    that it may change and lies in no state."""
+    secret_key_arn: pulumi.Output[str] | None = None
+    """The key that the secret is encrypted with."""
+    ca: pulumi.Output[str] | None = None
+    """Certificates, as PEM, of who signs the server's; connections are encrypted and the server's
+    name is checked where it is given."""
 
     @property
     def url(self) -> pulumi.Output[str]:
-        """The whole of it as one secret URL."""
+        """The whole of it as one URL, secret where it holds a password."""
+        if self.password is None:
+            return pulumi.Output.format(
+                "postgresql://{0}@{1}:{2}/{3}",
+                self.user, self.host, self.port.apply(int), self.name,
+            )  # fmt: skip
         return pulumi.Output.format(
             "postgresql://{0}:{1}@{2}:{3}/{4}",
             self.user, self.password, self.host, self.port.apply(int), self.name,
@@ -52,6 +67,8 @@ class Redis:
     password: pulumi.Output[str]
     user: str = "default"
     """Whose password it is; what this user may do is the server's to say."""
+    tls: bool = False
+    """Whether connections are encrypted."""
     clustered: bool = False
     """Whether its keys are spread over several servers."""
 
@@ -59,8 +76,9 @@ class Redis:
     def url(self) -> pulumi.Output[str]:
         """The whole of it as one secret URL."""
         return pulumi.Output.format(
-            "redis://{0}:{1}@{2}:{3}/0", self.user, self.password, self.host, self.port.apply(int)
-        )
+            f"{'rediss' if self.tls else 'redis'}://{{0}}:{{1}}@{{2}}:{{3}}/0",
+            self.user, self.password, self.host, self.port.apply(int),
+        )  # fmt: skip
 
     @property
     def address(self) -> pulumi.Output[str]:
@@ -70,15 +88,29 @@ class Redis:
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket:
-    """A bucket that speaks S3, with the credentials of one kind of access to it."""
+    """A bucket that speaks S3, and one kind of access to it."""
 
     name: pulumi.Output[str]
     region: pulumi.Output[str]
-    endpoint: pulumi.Output[str]
-    access_key: pulumi.Output[str]
-    secret_key: pulumi.Output[str]
     read_only: bool
-    """Whether these credentials can only read."""
+    """Whether this access can only read."""
+    endpoint: pulumi.Output[str] | None = None
+    """Where it is; Amazon's own address of the region when left out."""
+    access_key: pulumi.Output[str] | None = None
+    """Left out, with ``secret_key``, where a workload's identity says what it may do."""
+    secret_key: pulumi.Output[str] | None = None
+    key_arn: pulumi.Output[str] | None = None
+    """The key that its objects are encrypted with, where that is one of ours."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqsQueues:
+    """Queues of Amazon SQS: one, or all whose names begin alike."""
+
+    arn: In[str]
+    """Its ARN, or a pattern that ends with ``*``."""
+    key_arn: pulumi.Output[str] | None = None
+    """The key that messages are encrypted with, where that is one of ours."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,13 +127,14 @@ class Permission(StrEnum):
     WRITE = "write"
     USE = "use"
     CONSUME = "consume"
+    SEND = "send"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Grant:
     """That a workload may use one thing of the foundation, and how."""
 
-    resource: Database | Redis | Bucket
+    resource: Database | Redis | Bucket | SqsQueues
     permission: Permission
 
     @classmethod
@@ -115,9 +148,14 @@ class Grant:
         return cls(resource=redis, permission=Permission.USE)
 
     @classmethod
-    def consume_queue(cls, queue: Redis) -> "Grant":
-        """May take tasks from the queues that these credentials open, and settle them."""
+    def consume_queue(cls, queue: Redis | SqsQueues) -> "Grant":
+        """May take tasks from the queues that this opens, and settle them."""
         return cls(resource=queue, permission=Permission.CONSUME)
+
+    @classmethod
+    def send_queue(cls, queue: SqsQueues) -> "Grant":
+        """May put tasks on the queues, count them, and see and put back their dead letters."""
+        return cls(resource=queue, permission=Permission.SEND)
 
     @classmethod
     def read_bucket(cls, bucket: Bucket) -> "Grant":
@@ -136,10 +174,18 @@ class Binding:
 
     env: Sequence[k8s.core.v1.EnvVarArgsDict]
     """Environment variables; secret ones refer to a Secret."""
-    config_hash: pulumi.Output[str]
+    config_hash: In[str]
     """Changes when what the variables hold changes, so that pods roll; not secret itself."""
     needs: Sequence[pulumi.Resource]
     """What must exist before the container starts."""
+    volumes: Sequence[k8s.core.v1.VolumeArgsDict] = ()
+    """Volumes of the pod."""
+    mounts: Sequence[k8s.core.v1.VolumeMountArgsDict] = ()
+    """Where the container finds them."""
+    service_account: str | None = None
+    """The service account that the pod has to run as, where that isn't the workload's own."""
+    pod_annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Annotations of the pod."""
 
 
 class Identity(Protocol):
@@ -236,20 +282,41 @@ class Broker(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DataPaths(Opaque):
+    """How pods reach the data services: for each, whom and on which ports."""
+
+    database: Sequence[Egress]
+    redis: Sequence[Egress]
+    bucket: Sequence[Egress]
+    """The bucket that the platform writes to."""
+    weights: Sequence[Egress]
+    tasks: Sequence[Egress]
+    """The queues of asynchronous endpoints."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Foundation(Opaque):
     """What every cloud's foundation gives; nothing above asks which cloud it is."""
 
     cluster: ClusterAccess
-    namespace: pulumi.Output[str]
+    paths: DataPaths
+    """How pods reach the data services."""
     database: Database
     redis: Redis
     redis_scaler: Redis
     """The same Redis, with credentials that tell how long activation lists are and nothing else."""
     broker: BrokerKind = "redis"
     """What carries the tasks of asynchronous endpoints."""
+    task_queues: SqsQueues | None = None
+    """Every team's queues, where they aren't in Redis."""
     bucket: Bucket
-    """With the credentials of its owner."""
-    bucket_reader: Bucket
-    """The same bucket, with credentials that can only read."""
+    """Where the platform keeps results and large payloads."""
+    weights: Bucket
+    """Where weights are read from; nothing can be written there."""
     registry: Registry
     identity: Identity
+
+    @property
+    def task_grants(self) -> Sequence[Grant]:
+        """What a service of the platform needs to send tasks, beyond the use of Redis."""
+        return [Grant.send_queue(self.task_queues)] if self.task_queues else []

@@ -17,7 +17,8 @@ from components.kube.prometheus import Prometheus, PrometheusArgs
 from components.kube.prometheus_adapter import PrometheusAdapter, PrometheusAdapterArgs
 
 from .addon_settings import source_of
-from .settings import LocalPlatformSettings
+from .cloud import Cloud
+from .settings import PlatformSettings
 
 MONITORING = "llm-platform-monitoring"
 PROMETHEUS_URL = f"http://prometheus.{MONITORING}.svc:9090"
@@ -37,7 +38,8 @@ class Addons:
 
 def install(
     environment: str,
-    settings: LocalPlatformSettings,
+    settings: PlatformSettings,
+    cloud: Cloud,
     foundation: Foundation,
     opts: pulumi.ResourceOptions,
 ) -> Addons:
@@ -46,6 +48,7 @@ def install(
     Args:
         environment: What the names of the resources begin with.
         settings: Where they come from.
+        cloud: Whose queues and metrics KEDA may ask, where it has an identity there.
         foundation: Whose Redis KEDA asks.
         opts: The access to the cluster.
     """
@@ -58,7 +61,8 @@ def install(
         KedaArgs(
             source=settings.addons.keda_source(),
             redis_password=foundation.redis_scaler.password,
-            redis_namespace=foundation.namespace,
+            paths=foundation.paths,
+            pod_identity=cloud.pod_identity,
             monitoring_namespace=scope.name,
         ),
         opts,
@@ -96,7 +100,7 @@ def install(
 
 
 def _adapter(
-    environment: str, settings: LocalPlatformSettings, opts: pulumi.ResourceOptions
+    environment: str, settings: PlatformSettings, opts: pulumi.ResourceOptions
 ) -> Sequence[pulumi.Resource]:
     """Create the adapter, unless KEDA reads what it would hand on."""
     if settings.metrics == "keda":
@@ -117,7 +121,7 @@ def _adapter(
 
 def join_mesh(
     environment: str,
-    settings: LocalPlatformSettings,
+    settings: PlatformSettings,
     scopes: Mapping[str, k8s.core.v1.Namespace],
     opts: pulumi.ResourceOptions,
 ) -> Sequence[pulumi.Resource]:

@@ -1,12 +1,13 @@
 """The foundation: what has to stand before weights are published and workloads start."""
 
-import pulumi
-
 from components.contracts import FoundationContract
-from components.local.cluster import load_kubeconfig, provider, require_reachable
-from components.local.foundation import LocalFoundation, LocalFoundationArgs
+from components.local.cluster import require_reachable
 
-from .settings import LocalFoundationSettings, SettingsError, load
+from . import local
+from .reading import load
+from .settings import LocalFoundationSettings
+
+SETTINGS = {"local": LocalFoundationSettings}
 
 
 def deploy(environment: str) -> FoundationContract:
@@ -14,26 +15,9 @@ def deploy(environment: str) -> FoundationContract:
 
     Raises:
         SettingsError: when a setting is wrong; nothing is registered then.
-        pulumi.RunError: when the cluster can't be reached; nothing is registered then.
+        pulumi.RunError: when a cluster that has to be there can't be reached; nothing is
+            registered then.
     """
-    settings = load(LocalFoundationSettings)
-    try:
-        kubeconfig = load_kubeconfig(settings.kubeconfig_path, settings.context or None)
-    except ValueError as error:
-        raise SettingsError(f"llm-platform:kubeconfig: {error}") from None
-    return build(environment, settings, require_reachable(kubeconfig))
-
-
-def build(
-    environment: str, settings: LocalFoundationSettings, kubeconfig: str
-) -> FoundationContract:
-    """Build it on a cluster that is known to answer."""
-    args = LocalFoundationArgs(
-        kubeconfig=kubeconfig,
-        registry=settings.registry,
-        images=settings.images,
-        volumes=settings.volumes,
-        storage_class=settings.storage_class,
-    )
-    cluster = provider(f"{environment}-cluster", kubeconfig)
-    return LocalFoundation(environment, args, pulumi.ResourceOptions(providers=[cluster])).contract
+    settings = load(SETTINGS)
+    reachable = require_reachable(local.named_kubeconfig(settings))
+    return local.foundation(environment, settings, reachable)

@@ -10,10 +10,8 @@ from components import (
     Cacher,
     CacherArgs,
     Contract,
-    FoundationContract,
     Gateway,
     GatewayArgs,
-    LocalPlatform,
     ModelEndpoint,
     Namespace,
     NamespaceArgs,
@@ -23,15 +21,18 @@ from components import (
     TeamContract,
 )
 from components.foundation import Foundation
-from components.local import storage
-from components.local.cluster import host_of, provider, require_reachable
-from components.local.foundation import foundation_from
+from components.local.cluster import provider, require_reachable
+from components.serving.platform import Platform
 
 from .addons import MONITORING, Addons, install, join_mesh
+from .cloud import Cloud
 from .endpoints import endpoints
-from .settings import PROJECT, LocalPlatformSettings, TeamSettings, load
+from .local import LocalCloud
+from .reading import PROJECT, load
+from .settings import LocalPlatformSettings, PlatformSettings, TeamSettings
 
 NAMESPACE = "llm-platform"
+SETTINGS = {"local": LocalPlatformSettings}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,40 +57,53 @@ def deploy(environment: str) -> Published:
         pydantic.ValidationError: when an endpoint is; nothing is registered then either.
         pulumi.RunError: when the cluster can't be reached; nothing is changed then.
     """
-    return deploy_with(environment, load(LocalPlatformSettings))
+    return deploy_with(environment, load(SETTINGS))
 
 
 def deploy_with(
     environment: str,
-    settings: LocalPlatformSettings,
+    settings: PlatformSettings,
     reachable: Callable[[str], str] = require_reachable,
 ) -> Published:
     """Build it with settings that were read before; ``reachable`` checks the kubeconfig."""
-    check_endpoints(settings)
+    cloud = cloud_of(settings)
+    check_endpoints(cloud, settings)
     stack = settings.foundation or f"organization/{PROJECT}/foundation.{environment}"
-    contract = FoundationContract.read(stack)
-    kubeconfig = contract.kubeconfig.apply(reachable)
-    return build(environment, settings, foundation_from(contract), kubeconfig)
+    foundation = cloud.read(stack)
+    kubeconfig = foundation.cluster.kubeconfig.apply(reachable)
+    return build(environment, settings, cloud, foundation, kubeconfig)
+
+
+def cloud_of(settings: PlatformSettings) -> Cloud:
+    """Return the cloud that settings are of."""
+    match settings:
+        case LocalPlatformSettings():
+            return LocalCloud(settings)
+        case _:
+            raise TypeError(f"{type(settings).__name__} are of no cloud")
 
 
 def build(
     environment: str,
-    settings: LocalPlatformSettings,
+    settings: PlatformSettings,
+    cloud: Cloud,
     foundation: Foundation,
     kubeconfig: pulumi.Output[str],
 ) -> Published:
     """Build it on a cluster that is known to answer."""
     cluster = provider(f"{environment}-cluster", kubeconfig)
-    inherited = pulumi.ResourceOptions(providers=[cluster])
+    access = pulumi.ResourceOptions(providers=[cluster])
+    operators = cloud.operators(environment, access)
+    inherited = pulumi.ResourceOptions(providers=[cluster], depends_on=operators)
     scope = Namespace(environment, NamespaceArgs(name=NAMESPACE), inherited)
-    addons = install(environment, settings, foundation, inherited)
+    addons = install(environment, settings, cloud, foundation, inherited)
+    # A namespace waits at its end for KEDA to let go of what is scaled in it, whoever declared it.
+    settled = pulumi.ResourceOptions(providers=[cluster], depends_on=addons.keda)
     teams = {
         team.name: Team(
             f"{environment}-{team.name}",
             _team(team, scope, foundation, kubeconfig),
-            # A namespace waits at its end for KEDA to let go of what is scaled in it, whoever
-            # declared that.
-            pulumi.ResourceOptions(providers=[cluster], depends_on=addons.keda),
+            settled,
         )
         for team in settings.teams
     }
@@ -98,7 +112,9 @@ def build(
     proxies = join_mesh(environment, settings, scopes, inherited)
     gateway = Gateway(
         f"{environment}-gateway",
-        _gateway(settings, scope, foundation, teams, addons),
+        _gateway(
+            settings, cloud=cloud, scope=scope, foundation=foundation, teams=teams, addons=addons
+        ),
         pulumi.ResourceOptions(
             providers=[cluster],
             depends_on=[*proxies, *(addons.keda if settings.metrics == "keda" else [])],
@@ -111,8 +127,9 @@ def build(
             image=settings.images.services,
             foundation=foundation,
             team_namespaces={name: team.namespace for name, team in teams.items()},
-            team_redis_passwords={name: team.redis_password for name, team in teams.items()},
-            bucket_port=storage.PORT,
+            team_redis_passwords={
+                name: team.redis_password for name, team in teams.items() if team.redis_password
+            },
         ),
         # The database has its tables once the gateway's migration is done.
         pulumi.ResourceOptions(providers=[cluster], depends_on=[gateway.migration]),
@@ -120,7 +137,7 @@ def build(
     published = Published(
         shared=PlatformContract(
             gateway_url=gateway.url,
-            gateway_address=_outside(settings, kubeconfig),
+            gateway_address=cloud.address(f"{environment}-gateway", gateway, inherited),
             admin_key=gateway.admin_key,
             namespace=scope.name,
             services_image=pulumi.Output.from_input(settings.images.services),
@@ -128,30 +145,31 @@ def build(
             redis_address=foundation.redis.address,
             cacher_url=cacher.url,
         ),
-        teams={name: _contract(team, foundation) for name, team in teams.items()},
+        teams={
+            team.name: cloud.admit(f"{environment}-{team.name}", team, teams[team.name], settled)
+            for team in settings.teams
+        },
     )
-    for name, args in endpoints(_views(published, settings, cluster), settings).items():
+    for name, args in endpoints(_views(published, cloud, cluster), settings).items():
         home = teams[args.platform.team].scope.namespace
         ready = [*addons.autoscaling, *proxies]
         ModelEndpoint(name, args, pulumi.ResourceOptions(deleted_with=home, depends_on=ready))
     return published
 
 
-def check_endpoints(settings: LocalPlatformSettings) -> None:
+def check_endpoints(cloud: Cloud, settings: PlatformSettings) -> None:
     """Make every endpoint's args once, so that a wrong one is found before anything is registered.
 
     Raises:
         pydantic.ValidationError: naming the endpoint's field.
     """
     nowhere = pulumi.Output.from_input("nowhere:0")
+    own = cloud.team_contract
     stand_ins = Published(
         shared=PlatformContract(**dict.fromkeys(_fields(PlatformContract), nowhere)),
-        teams={
-            team.name: TeamContract(**dict.fromkeys(_fields(TeamContract), nowhere))
-            for team in settings.teams
-        },
+        teams={team.name: own(**dict.fromkeys(_fields(own), nowhere)) for team in settings.teams},
     )
-    endpoints(_views(stand_ins, settings), settings)
+    endpoints(_views(stand_ins, cloud), settings)
 
 
 def _fields(contract: type[Contract]) -> list[str]:
@@ -159,13 +177,11 @@ def _fields(contract: type[Contract]) -> list[str]:
 
 
 def _views(
-    published: Published, settings: LocalPlatformSettings, cluster: k8s.Provider | None = None
-) -> dict[str, LocalPlatform]:
+    published: Published, cloud: Cloud, cluster: k8s.Provider | None = None
+) -> dict[str, Platform]:
     """Return the platform as each team sees it."""
     return {
-        name: LocalPlatform.of(
-            published.shared, own, team=name, metrics=settings.metrics, provider=cluster
-        )
+        name: cloud.view(published.shared, own, team=name, provider=cluster)
         for name, own in published.teams.items()
     }
 
@@ -184,13 +200,15 @@ def _team(
         kubeconfig=kubeconfig,
         platform_namespace=scope.name,
         monitoring_namespace=MONITORING,
-        data_namespace=foundation.namespace,
-        weights_port=storage.READER_PORT,
+        paths=foundation.paths,
+        redis_user=foundation.broker == "redis",
     )
 
 
 def _gateway(
-    settings: LocalPlatformSettings,
+    settings: PlatformSettings,
+    *,
+    cloud: Cloud,
     scope: Namespace,
     foundation: Foundation,
     teams: Mapping[str, Team],
@@ -209,31 +227,6 @@ def _gateway(
         prometheus_url=addons.prometheus_url,
         routing="workers" if settings.mesh == "none" else "service",
         memory=wished.memory,
-        bucket_port=storage.PORT,
-        node_port=wished.node_port,
+        node_port=cloud.node_port(),
         request_timeout_seconds=wished.request_timeout_seconds,
-    )
-
-
-def _outside(settings: LocalPlatformSettings, kubeconfig: pulumi.Output[str]) -> pulumi.Output[str]:
-    """Return where programs outside of the cluster reach the gateway."""
-    return pulumi.Output.unsecret(kubeconfig).apply(
-        lambda text: (
-            settings.gateway.address or f"http://{host_of(text)}:{settings.gateway.node_port}"
-        )
-    )
-
-
-def _contract(team: Team, foundation: Foundation) -> TeamContract:
-    reader = foundation.bucket_reader
-    return TeamContract(
-        namespace=team.namespace,
-        gateway_key=team.gateway_key,
-        kubeconfig=team.kubeconfig,
-        bucket_name=reader.name,
-        bucket_region=reader.region,
-        bucket_endpoint=reader.endpoint,
-        bucket_access_key=reader.access_key,
-        bucket_secret_key=reader.secret_key,
-        redis_password=team.redis_password,
     )

@@ -1,15 +1,11 @@
-"""What a stack's settings may say, read once and checked before anything is registered."""
+"""What a stack's settings may say, whatever its cloud, and what a ``local`` one's may besides."""
 
-import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Literal, Self
 
-import pulumi
-from pulumi.runtime import config as pulumi_config
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from components.domain.args import Args
 from components.domain.images import ImageRef
@@ -20,12 +16,6 @@ from components.local.foundation import DataImages, VolumeSizes
 from components.serving.platform import Metrics
 
 from .addon_settings import AddonSettings
-
-PROJECT = "llm-platform"
-
-
-class SettingsError(pulumi.RunError):
-    """A setting is wrong; Pulumi prints the message and no traceback."""
 
 
 class LocalFoundationSettings(Args):
@@ -57,8 +47,8 @@ class ServiceImages(Args):
 
     services: ImageRef
     """Gateway, cacher, forwarder, and the weights' loader."""
-    llamacpp: ImageRef
-    """The llama.cpp engine."""
+    llamacpp: ImageRef | None = None
+    """The llama.cpp engine; the demo endpoint runs on it, and isn't there without it."""
 
 
 class TeamSettings(Args):
@@ -97,10 +87,6 @@ class GatewaySettings(Args):
     """Requests that each is meant to have open or waiting at once, where their number follows."""
     memory: Quantity = "256Mi"
     """The memory of each."""
-    node_port: int = Field(default=30080, ge=30000, le=32767)
-    """The port on every node that leads to it."""
-    address: str = ""
-    """How programs outside reach it; the API server's host and the node port when left out."""
     request_timeout_seconds: int = Field(default=600, ge=1, le=86400)
     """The longest request."""
 
@@ -114,10 +100,18 @@ class GatewaySettings(Args):
         return self
 
 
-class LocalPlatformSettings(Args):
-    """Settings of a ``platform`` stack whose cloud is ``local``."""
+class LocalGatewaySettings(GatewaySettings):
+    """How the gateway runs and is reached."""
 
-    cloud: Literal["local"] = "local"
+    node_port: int = Field(default=30080, ge=30000, le=32767)
+    """The port on every node that leads to it."""
+    address: str = ""
+    """How programs outside reach it; the API server's host and the node port when left out."""
+
+
+class PlatformSettings(Args):
+    """Settings of a ``platform`` stack, whatever its cloud."""
+
     foundation: str = ""
     """The foundation's stack; ``organization/llm-platform/foundation.<environment>`` by default."""
     images: ServiceImages
@@ -145,130 +139,12 @@ class LocalPlatformSettings(Args):
         return self
 
 
-S = TypeVar("S", bound=Args)
+class LocalPlatformSettings(PlatformSettings):
+    """Settings of a ``platform`` stack whose cloud is ``local``."""
 
-_BY_CLOUD: dict[str, dict[str, type[Args]]] = {
-    "foundation": {"local": LocalFoundationSettings},
-    "platform": {"local": LocalPlatformSettings},
-}
-
-
-def load(kind: type[S]) -> S:
-    """Read the running stack's settings.
-
-    Args:
-        kind: The settings that the stack's layer understands.
-
-    Raises:
-        SettingsError: naming each wrong setting, its value, what to do, and the file.
-    """
-    return parse(kind, _given(), pulumi.get_stack())
-
-
-def parse(kind: type[S], given: Mapping[str, Any], stack: str) -> S:
-    """Check settings that were read before.
-
-    Raises:
-        SettingsError: as ``load`` does.
-    """
-    layer = stack.partition(".")[0]
-    cloud = given.get("cloud", "local")
-    if cloud not in _BY_CLOUD[layer]:
-        known = ", ".join(_BY_CLOUD[layer])
-        raise SettingsError(
-            f"{PROJECT}:cloud in {_file(stack)}: {cloud!r} isn't built; known: {known}"
-        )
-    try:
-        return kind.model_validate(given)
-    except ValidationError as error:
-        lines = "\n".join(_lines(error, stack, given))
-        raise SettingsError(f"The settings in {_file(stack)} can't be used:\n{lines}") from None
-
-
-def _given() -> dict[str, Any]:
-    """Return this project's settings; objects and numbers as what they stand for."""
-    everything = {**pulumi_config.get_config_env(), **pulumi_config.CONFIG.get()}
-    prefix = f"{PROJECT}:"
-    return {
-        key.removeprefix(prefix): _value(text)
-        for key, text in everything.items()
-        if key.startswith(prefix)
-    }
-
-
-def _value(text: Any) -> Any:
-    if not isinstance(text, str) or not text.startswith(("{", "[")):
-        return text
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        # A plain text that begins like an object, such as an IPv6 address; its field judges it.
-        return text
-
-
-def _file(stack: str) -> str:
-    return f"stacks/Pulumi.{stack}.yaml"
-
-
-def _lines(error: ValidationError, stack: str, given: Mapping[str, Any]) -> Iterator[str]:
-    for problem in error.errors(include_url=False):
-        path = _path(_plain_location(problem["loc"], given))
-        message = str(problem["msg"]).removeprefix("Value error, ")
-        if problem["type"] == "extra_forbidden":
-            yield f"  {PROJECT}:{path}: there is no such setting"
-        elif problem["type"] == "missing":
-            yield (
-                f"  {PROJECT}:{path}: missing; `make up` writes it, or set it with "
-                f"`pulumi config set --stack {stack} --path '{PROJECT}:{path}' VALUE`"
-            )
-        else:
-            yield f"  {PROJECT}:{path}: {message} (it is {problem['input']!r})"
-
-
-def _plain_location(
-    location: tuple[int | str, ...], given: Mapping[str, Any]
-) -> tuple[int | str, ...]:
-    """Leave out which alternative of a setting was tried: nobody wrote that as a name."""
-    plain: list[int | str] = []
-    value: Any = given
-    untold = False
-    for part in location:
-        if untold and part == value["source"]:
-            untold = False
-            continue
-        plain.append(part)
-        value = _inner(value, part)
-        untold = isinstance(value, Mapping) and "source" in value
-    return tuple(plain)
-
-
-def _inner(value: Any, part: int | str) -> Any:
-    try:
-        return value[part]
-    except (KeyError, IndexError, TypeError):
-        return None
-
-
-def _path(location: tuple[int | str, ...]) -> str:
-    path = ""
-    for part in location:
-        path += f"[{part}]" if isinstance(part, int) else f".{part}"
-    return path.removeprefix(".")
-
-
-@contextmanager
-def plain_errors() -> Iterator[None]:
-    """Let what people wrote wrongly be said in words, without a traceback.
-
-    Raises:
-        SettingsError: for a value that a component refused, naming its fields.
-    """
-    try:
-        yield
-    except ValidationError as error:
-        lines = [
-            f"  {_path(problem['loc']) or error.title}: "
-            f"{str(problem['msg']).removeprefix('Value error, ')}"
-            for problem in error.errors(include_url=False)
-        ]
-        raise SettingsError(f"{error.title} can't be used:\n" + "\n".join(lines)) from None
+    cloud: Literal["local"] = "local"
+    # Frozen, so it may be narrower than the base's.
+    gateway: LocalGatewaySettings = Field(  # pyright: ignore[reportIncompatibleVariableOverride]
+        default_factory=LocalGatewaySettings
+    )
+    """How the gateway runs and is reached."""

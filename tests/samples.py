@@ -58,9 +58,9 @@ from components import (
 )
 from components.foundation import Bucket, ClusterAccess, Database, Foundation, Redis, Registry
 from components.local.broker import RedisBroker
-from components.local.foundation import DataImages
+from components.local.foundation import DataImages, data_paths
 from components.local.identity import LocalIdentity
-from stacks import foundation as foundation_stack
+from stacks import local as local_stacks
 from stacks import platform as platform_stack
 from stacks.settings import LocalFoundationSettings, LocalPlatformSettings
 from tests.harness import Built, build
@@ -127,7 +127,7 @@ def redis(who: str = "redis", user: str = "default", **changes: Any) -> Redis:
 def foundation() -> Foundation:
     return Foundation(
         cluster=ClusterAccess(kubeconfig=secret(KUBECONFIG)),
-        namespace=known("llm-platform-data"),
+        paths=data_paths("llm-platform-data"),
         database=Database(
             host=known("postgres.llm-platform-data.svc"),
             port=pulumi.Output.from_input(5432),
@@ -138,7 +138,7 @@ def foundation() -> Foundation:
         redis=redis(),
         redis_scaler=redis("scaler", "scaler"),
         bucket=bucket("owner", read_only=False),
-        bucket_reader=bucket("reader", read_only=True),
+        weights=bucket("reader", read_only=True),
         registry=Registry(prefix=known(REGISTRY)),
         identity=LocalIdentity(),
     )
@@ -264,7 +264,7 @@ def keda_args(**changes: Any) -> KedaArgs:
     fields: dict[str, Any] = {
         "source": KedaManifests(file=KEDA_MANIFESTS, operator=image("keda")),
         "redis_password": secret(CANARIES["scaler"]),
-        "redis_namespace": "llm-platform-data",
+        "paths": data_paths("llm-platform-data"),
     }
     return KedaArgs(**{**fields, **changes})
 
@@ -289,7 +289,7 @@ COMPONENTS: dict[str, Callable[[str], pulumi.ComponentResource]] = {
             gpus=2,
             kubeconfig=secret(KUBECONFIG),
             platform_namespace="llm-platform",
-            data_namespace="llm-platform-data",
+            paths=data_paths("llm-platform-data"),
         ),
     ),
     "LocalDatabase": lambda name: LocalDatabase(
@@ -353,7 +353,7 @@ def build_foundation(*, preview: bool = False, **settings: Any) -> Built:
     """Build the whole foundation stack."""
 
     def program() -> None:
-        foundation_stack.build("local", foundation_settings(**settings), KUBECONFIG).publish()
+        local_stacks.foundation("local", foundation_settings(**settings), KUBECONFIG).publish()
 
     return build(program, preview=preview, stack="foundation.local")
 

@@ -1,11 +1,11 @@
 """KEDA: scales endpoints from zero and by their queues."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import pulumi
 import pulumi_kubernetes as k8s
-from pydantic import Field, Tag, model_validator
+from pydantic import Tag, model_validator
 
 from ..contracts import In
 from ..domain import labels
@@ -13,6 +13,8 @@ from ..domain.args import Args
 from ..domain.keys import SCALER_USER
 from ..domain.names import K8sName
 from ..domain.quantities import Quantity
+from ..domain.scaling_source import AWS_AUTHENTICATION
+from ..foundation import DataPaths
 from . import network, rendered, workload
 from .addon import BY_SOURCE, Chart, ChartSource, Existing, ExistingSource, release
 from .keda_manifests import KedaManifests, manifests_of
@@ -36,10 +38,11 @@ class KedaArgs(Args):
     """Where it runs; with ``Existing`` where it runs already."""
     redis_password: In[str]
     """The password of Redis' user ``scaler``, who sees the lengths of activation lists only."""
-    redis_namespace: In[str] | None = None
-    """Where Redis runs; outside of the cluster when left out."""
-    redis_port: int = Field(default=6379, ge=1, le=65535)
-    """Redis' port."""
+    paths: DataPaths
+    """How its pods reach Redis and the queues of tasks."""
+    pod_identity: Literal["aws"] | None = None
+    """The cloud in which the operator has an identity of its own, with which it may then read the
+    lengths of queues and other metrics of that cloud."""
     platform_namespace: In[str] = "llm-platform"
     """Where the cacher runs, which says how many tasks are outstanding."""
     monitoring_namespace: In[str] = "llm-platform-monitoring"
@@ -61,8 +64,9 @@ class Keda(pulumi.ComponentResource):
     """The operator, the external metrics API and the admission webhooks of KEDA.
 
     Creates a Namespace with NetworkPolicies and, from the chart or from manifests, KEDA itself; a
-    Secret with the scaler's credentials and the ClusterTriggerAuthentication that uses them. In a
-    cluster that has KEDA it creates the last two only. KEDA may read no Secrets but those in its
+    Secret with the scaler's credentials and the ClusterTriggerAuthentication that uses them, and
+    one more for the operator's own identity where it has one. In a cluster that has KEDA it creates
+    these only. KEDA may read no Secrets but those in its
     own namespace.
     """
 
@@ -78,9 +82,11 @@ class Keda(pulumi.ComponentResource):
         self._name, self._args = name, args
         self._child = pulumi.ResourceOptions(parent=self)
         installed = [] if isinstance(args.source, Existing) else self._install(args.source)
-        trigger = self._activation(installed)
+        triggers = [self._activation(installed)]
+        if args.pod_identity:
+            triggers.append(self._own_identity(args.pod_identity, installed))
         self.authentication = pulumi.Output.from_input(AUTHENTICATION)
-        self.ready = [*installed, trigger]
+        self.ready = [*installed, *triggers]
         self.register_outputs({"authentication": self.authentication})
 
     def _install(self, source: Chart | KedaManifests) -> list[pulumi.Resource]:
@@ -139,13 +145,23 @@ class Keda(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[*installed, secret]),
         )
 
+    def _own_identity(
+        self, cloud: str, installed: list[pulumi.Resource]
+    ) -> k8s.apiextensions.CustomResource:
+        name = AWS_AUTHENTICATION
+        return k8s.apiextensions.CustomResource(
+            f"{self._name}-{cloud}",
+            api_version="keda.sh/v1alpha1",
+            kind="ClusterTriggerAuthentication",
+            metadata={"name": name, "labels": labels.common(_COMPONENT, name)},
+            spec={"podIdentity": {"provider": cloud}},
+            opts=pulumi.ResourceOptions(parent=self, depends_on=installed),
+        )
+
     def _paths(self) -> list[pulumi.Resource]:
         """Open the paths of all of KEDA's pods, whose labels differ between its sources."""
         args = self._args
         inside = [network.namespace_peer(args.namespace)]
-        redis = (
-            [] if args.redis_namespace is None else [network.namespace_peer(args.redis_namespace)]
-        )
         return [
             network.allow_ingress(
                 f"{self._name}-from-api-server",
@@ -173,7 +189,7 @@ class Keda(pulumi.ComponentResource):
                 pods={},
                 rules=[
                     (inside, [9666]),
-                    (redis, [args.redis_port]),
+                    *network.together(args.paths.redis, args.paths.tasks),
                     ([network.namespace_peer(args.platform_namespace)], [8081]),
                     ([network.namespace_peer(args.monitoring_namespace)], [9090]),
                     # The API server, and the queues of a cloud.

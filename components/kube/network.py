@@ -56,6 +56,18 @@ def public_addresses() -> Peer:
     return {"ip_block": {"cidr": "0.0.0.0/0", "except_": _NOT_PUBLIC}}
 
 
+def together(*paths: Sequence[Egress]) -> list[Egress]:
+    """Return the rules of several paths, those that lead to the same peers as one rule."""
+    rules: list[tuple[Sequence[Peer], list[int]]] = []
+    for peers, ports in (rule for path in paths for rule in path):
+        known = next((rule for rule in rules if rule[0] is peers), None)
+        if known is None:
+            rules.append((peers, list(ports)))
+        else:
+            known[1].extend(port for port in ports if port not in known[1])
+    return list(rules)
+
+
 def endpoint_pods() -> k8s.meta.v1.LabelSelectorArgsDict:
     """Return the selector of every endpoint's workers."""
     return {"match_expressions": [{"key": labels.ENDPOINT, "operator": "Exists"}]}

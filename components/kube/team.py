@@ -11,6 +11,7 @@ from ..domain.accelerators import GPU_RESOURCE
 from ..domain.args import Args
 from ..domain.names import K8sName
 from ..domain.quantities import Quantity
+from ..foundation import DataPaths
 from . import deployer, network, workload
 from .generated_secret import GeneratedSecret, GeneratedSecretArgs
 from .namespace import Namespace, NamespaceArgs
@@ -24,7 +25,6 @@ _SECRETS_OF_ENDPOINT = 3
 """What an endpoint's loader and its forwarder were granted, and variables that may be secret."""
 _OWNERS_OF_ENDPOINT = 2
 """Autoscalers of an endpoint: while one hands over to the other, both stand."""
-_REDIS_PORT = 6379
 _GATEWAY_PORT = 8080
 _PREEMPTING = ["system-node-critical", "system-cluster-critical"]
 """The priority classes of every cluster, whose pods take the place of everybody else's."""
@@ -41,7 +41,7 @@ class TeamArgs(Args):
     """Endpoints that it may have; its Services, ConfigMaps and Secrets are limited to match."""
     workers: int = Field(default=50, ge=1)
     """Pods that it may have at once: its workers, and those that start or drain while an
-    endpoint rolls.""" ""
+    endpoint rolls."""
     cpu: Quantity | None = None
     """Processors that its pods may ask for together, with one more worker for each endpoint that
     rolls; no limit when left out."""
@@ -54,10 +54,10 @@ class TeamArgs(Args):
     """Where the gateway runs, which alone may call the team's workers."""
     monitoring_namespace: In[str] = "llm-platform-monitoring"
     """Where Prometheus runs, which reads the workers' metrics."""
-    data_namespace: In[str]
-    """Where the weights' bucket and Redis run."""
-    weights_port: int = 7071
-    """The port on which the bucket is read."""
+    paths: DataPaths
+    """How its workers reach the weights' bucket and the queues of tasks."""
+    redis_user: bool = True
+    """Whether its tasks wait in Redis, where it then has a user of its own."""
     callbacks: bool = False
     """Whether its workers may call public addresses, which hooks that call back need; private
     addresses stay closed."""
@@ -74,8 +74,8 @@ class Team(pulumi.ComponentResource):
 
     namespace: pulumi.Output[str]
     gateway_key: pulumi.Output[str]
-    redis_password: pulumi.Output[str]
-    """Of the team's user of Redis, which the cacher makes."""
+    redis_password: pulumi.Output[str] | None
+    """Of the team's user of Redis, which the cacher makes; none where it has no such user."""
     kubeconfig: pulumi.Output[str]
     scope: Namespace
     """The namespace as a resource, for ``deleted_with``."""
@@ -101,12 +101,7 @@ class Team(pulumi.ComponentResource):
             self._child,
         )
         self.gateway_key = key.values["key"]
-        redis = GeneratedSecret(
-            f"{name}-redis-password",
-            GeneratedSecretArgs(namespace=self.namespace, name="redis-password"),
-            self._child,
-        )
-        self.redis_password = redis.values["password"]
+        self.redis_password = self._redis_password(name) if args.redis_user else None
         self.kubeconfig = deployer.limited_kubeconfig(
             name, args.kubeconfig, self.namespace, self._child
         )
@@ -118,6 +113,14 @@ class Team(pulumi.ComponentResource):
                 "kubeconfig": self.kubeconfig,
             }
         )
+
+    def _redis_password(self, name: str) -> pulumi.Output[str]:
+        secret = GeneratedSecret(
+            f"{name}-redis-password",
+            GeneratedSecretArgs(namespace=self.namespace, name="redis-password"),
+            self._child,
+        )
+        return secret.values["password"]
 
     def _quota(self, name: str, args: TeamArgs) -> None:
         k8s.core.v1.ResourceQuota(
@@ -142,7 +145,6 @@ class Team(pulumi.ComponentResource):
 
     def _paths(self, name: str, args: TeamArgs) -> None:
         platform = [network.namespace_peer(args.platform_namespace)]
-        data = [network.namespace_peer(args.data_namespace)]
         network.allow_ingress(
             f"{name}-from-gateway",
             name="from-gateway",
@@ -153,8 +155,8 @@ class Team(pulumi.ComponentResource):
             opts=self._child,
         )
         outward: dict[str, Sequence[network.Egress]] = {
-            "to-weights": [(data, [args.weights_port])],
-            "to-tasks": [(data, [_REDIS_PORT]), (platform, [_GATEWAY_PORT])],
+            "to-weights": args.paths.weights,
+            "to-tasks": [*args.paths.tasks, (platform, [_GATEWAY_PORT])],
         }
         if args.callbacks:
             outward["to-callbacks"] = [([network.public_addresses()], [443])]

@@ -127,12 +127,17 @@ def output_hash(*parts: In[object]) -> pulumi.Output[str]:
 
 
 def pod_metadata(
-    component: str, name: str, *, selector: Mapping[str, str], config_hash: In[str]
+    component: str,
+    name: str,
+    *,
+    selector: Mapping[str, str],
+    config_hash: In[str],
+    annotations: Mapping[str, str] | None = None,
 ) -> k8s.meta.v1.ObjectMetaArgsDict:
     """Return a pod template's metadata: its labels, and the hash that rolls it."""
     return {
         "labels": {**labels.common(component, name), **selector},
-        "annotations": {labels.CONFIG_HASH: config_hash},
+        "annotations": {labels.CONFIG_HASH: config_hash, **(annotations or {})},
     }
 
 

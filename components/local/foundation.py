@@ -5,14 +5,26 @@ from dataclasses import replace
 import pulumi
 from pydantic import Field
 
-from ..contracts import FoundationContract, In
+from ..contracts import In
 from ..domain import keys
 from ..domain.args import Args
 from ..domain.images import ImageRef
 from ..domain.names import K8sName
 from ..domain.quantities import Quantity
-from ..foundation import Bucket, ClusterAccess, Database, Foundation, Redis, Registry
+from ..foundation import (
+    Bucket,
+    ClusterAccess,
+    Database,
+    DataPaths,
+    Foundation,
+    Redis,
+    Registry,
+)
+from ..kube import network
 from ..kube.namespace import Namespace, NamespaceArgs
+from . import database as postgres
+from . import redis, storage
+from .contracts import LocalFoundationContract
 from .database import LocalDatabase, LocalDatabaseArgs
 from .identity import LocalIdentity
 from .redis import LocalRedis, LocalRedisArgs
@@ -69,7 +81,7 @@ class LocalFoundation(pulumi.ComponentResource):
     namespace: pulumi.Output[str]
     foundation: Foundation
     """What it gives, for the components that use it."""
-    contract: FoundationContract
+    contract: LocalFoundationContract
     """What it gives, for the platform's stack."""
 
     def __init__(
@@ -94,7 +106,7 @@ class LocalFoundation(pulumi.ComponentResource):
             ),
             child,
         )
-        redis = LocalRedis(
+        cache = LocalRedis(
             f"{name}-redis",
             LocalRedisArgs(
                 namespace=scope.name,
@@ -105,7 +117,7 @@ class LocalFoundation(pulumi.ComponentResource):
             ),
             child,
         )
-        storage = LocalStorage(
+        bucket = LocalStorage(
             f"{name}-objectstore",
             LocalStorageArgs(
                 namespace=scope.name,
@@ -118,56 +130,71 @@ class LocalFoundation(pulumi.ComponentResource):
         )
         self.foundation = Foundation(
             cluster=ClusterAccess(kubeconfig=pulumi.Output.secret(args.kubeconfig)),
-            namespace=self.namespace,
+            paths=data_paths(self.namespace),
             database=database.database,
-            redis=redis.redis,
-            redis_scaler=redis.redis_scaler,
-            bucket=storage.bucket,
-            bucket_reader=storage.bucket_reader,
+            redis=cache.redis,
+            redis_scaler=cache.redis_scaler,
+            bucket=bucket.bucket,
+            weights=bucket.bucket_reader,
             registry=Registry(prefix=pulumi.Output.from_input(args.registry)),
             identity=LocalIdentity(),
         )
-        self.contract = contract_of(self.foundation, storage.address)
+        self.contract = _contract(self.foundation, self.namespace, bucket)
         self.register_outputs({"namespace": self.namespace})
 
 
-def contract_of(foundation: Foundation, bucket_address: pulumi.Output[str]) -> FoundationContract:
-    """Return the outputs that say all of a foundation."""
+def data_paths(namespace: In[str]) -> DataPaths:
+    """Return how pods reach the data services in their namespace."""
+    data = [network.namespace_peer(namespace)]
+    tasks = [(data, [redis.PORT])]
+    return DataPaths(
+        database=[(data, [postgres.PORT])],
+        redis=tasks,
+        bucket=[(data, [storage.PORT])],
+        weights=[(data, [storage.READER_PORT])],
+        tasks=tasks,
+    )
+
+
+def _contract(
+    foundation: Foundation, namespace: pulumi.Output[str], storage: LocalStorage
+) -> LocalFoundationContract:
+    """Return the outputs that say all of it."""
     database, redis = foundation.database, foundation.redis
-    owner, reader = foundation.bucket, foundation.bucket_reader
-    return FoundationContract(
+    owner, reader = storage.credentials, storage.reader_credentials
+    return LocalFoundationContract(
         kubeconfig=foundation.cluster.kubeconfig,
-        namespace=foundation.namespace,
+        namespace=namespace,
         database_host=database.host,
         database_port=database.port,
         database_name=database.name,
         database_user=database.user,
-        database_password=database.password,
+        database_password=pulumi.Output.from_input(database.password or ""),
         redis_host=redis.host,
         redis_port=redis.port,
         redis_password=redis.password,
         redis_scaler_password=foundation.redis_scaler.password,
-        bucket_name=owner.name,
-        bucket_region=owner.region,
-        bucket_endpoint=owner.endpoint,
-        bucket_address=bucket_address,
-        bucket_access_key=owner.access_key,
-        bucket_secret_key=owner.secret_key,
-        bucket_reader_endpoint=reader.endpoint,
-        bucket_reader_access_key=reader.access_key,
-        bucket_reader_secret_key=reader.secret_key,
+        bucket_name=foundation.bucket.name,
+        bucket_region=foundation.bucket.region,
+        bucket_endpoint=storage.endpoint,
+        bucket_address=storage.address,
+        bucket_access_key=owner["access_key"],
+        bucket_secret_key=owner["secret_key"],
+        bucket_reader_endpoint=storage.reader_endpoint,
+        bucket_reader_access_key=reader["access_key"],
+        bucket_reader_secret_key=reader["secret_key"],
         registry=foundation.registry.prefix,
     )
 
 
-def foundation_from(contract: FoundationContract) -> Foundation:
+def foundation_from(contract: LocalFoundationContract) -> Foundation:
     """Return the foundation that a contract tells of."""
-    redis = Redis(
+    server = Redis(
         host=contract.redis_host, port=contract.redis_port, password=contract.redis_password
     )
     return Foundation(
         cluster=ClusterAccess(kubeconfig=contract.kubeconfig),
-        namespace=contract.namespace,
+        paths=data_paths(contract.namespace),
         database=Database(
             host=contract.database_host,
             port=contract.database_port,
@@ -175,8 +202,10 @@ def foundation_from(contract: FoundationContract) -> Foundation:
             user=contract.database_user,
             password=contract.database_password,
         ),
-        redis=redis,
-        redis_scaler=replace(redis, user=keys.SCALER_USER, password=contract.redis_scaler_password),
+        redis=server,
+        redis_scaler=replace(
+            server, user=keys.SCALER_USER, password=contract.redis_scaler_password
+        ),
         bucket=Bucket(
             name=contract.bucket_name,
             region=contract.bucket_region,
@@ -185,7 +214,7 @@ def foundation_from(contract: FoundationContract) -> Foundation:
             secret_key=contract.bucket_secret_key,
             read_only=False,
         ),
-        bucket_reader=Bucket(
+        weights=Bucket(
             name=contract.bucket_name,
             region=contract.bucket_region,
             endpoint=contract.bucket_reader_endpoint,

@@ -7,7 +7,7 @@ import pulumi_kubernetes as k8s
 
 from ..contracts import In
 from ..domain.names import safe_name
-from ..foundation import Binding, Bucket, Database, Grant, Permission, Redis
+from ..foundation import Binding, Bucket, Database, Grant, Permission, Redis, SqsQueues
 from ..kube import workload
 
 
@@ -58,19 +58,27 @@ def _wiring(grant: Grant) -> Mapping[str, In[str]]:
             return {"LLM_PLATFORM_REDIS_URL": redis.url}
         case Bucket() as bucket:
             _require_permission(grant, bucket)
-            return {
-                "AWS_ENDPOINT_URL_S3": bucket.endpoint,
-                "AWS_REGION": bucket.region,
-                "AWS_ACCESS_KEY_ID": bucket.access_key,
-                "AWS_SECRET_ACCESS_KEY": bucket.secret_key,
-            }
+            return _bucket_wiring(bucket)
+        case SqsQueues():
+            raise ValueError("queues of SQS can't be granted without AWS's own identities")
+
+
+def _bucket_wiring(bucket: Bucket) -> Mapping[str, In[str]]:
+    if bucket.endpoint is None or bucket.access_key is None or bucket.secret_key is None:
+        raise ValueError("a bucket without endpoint and keys can't be granted without a cloud")
+    return {
+        "AWS_ENDPOINT_URL_S3": bucket.endpoint,
+        "AWS_REGION": bucket.region,
+        "AWS_ACCESS_KEY_ID": bucket.access_key,
+        "AWS_SECRET_ACCESS_KEY": bucket.secret_key,
+    }
 
 
 def _require_permission(grant: Grant, bucket: Bucket) -> None:
     if grant.permission is Permission.READ and not bucket.read_only:
         raise ValueError(
             "a grant to read a bucket was given the owner's credentials: "
-            "pass the foundation's bucket_reader"
+            "pass the foundation's weights"
         )
     if grant.permission is Permission.WRITE and bucket.read_only:
         raise ValueError("a grant to write a bucket was given credentials that can only read")

@@ -6,13 +6,14 @@ from typing import Self
 import pulumi
 import pulumi_kubernetes as k8s
 
-from ..contracts import PlatformContract, TeamContract
+from ..contracts import PlatformContract
 from ..domain import keys
 from ..domain.names import K8sName
 from ..foundation import Bucket, Redis
 from ..serving.platform import Metrics, Platform
 from .broker import RedisBroker
 from .cluster import provider
+from .contracts import LocalTeamContract
 from .identity import LocalIdentity
 
 
@@ -38,7 +39,7 @@ class LocalPlatform(Platform):
             pulumi.RunError: (when the values are used) naming what the stack doesn't publish.
         """
         reference = pulumi.StackReference(f"platform-{team}", stack_name=stack)
-        own = TeamContract.read(reference, TeamContract.prefix(team))
+        own = LocalTeamContract.read(reference, LocalTeamContract.prefix(team))
         return cls.of(
             PlatformContract.read(reference),
             own,
@@ -51,7 +52,7 @@ class LocalPlatform(Platform):
     def of(
         cls,
         shared: PlatformContract,
-        own: TeamContract,
+        own: LocalTeamContract,
         *,
         team: K8sName,
         metrics: Metrics = "prometheus-adapter",
@@ -89,7 +90,7 @@ class LocalPlatform(Platform):
         )
 
 
-def _redis(shared: PlatformContract, own: TeamContract, team: K8sName) -> Redis:
+def _redis(shared: PlatformContract, own: LocalTeamContract, team: K8sName) -> Redis:
     """Return Redis as the team's workers use it."""
     return Redis(
         host=shared.redis_address.apply(lambda address: address.rpartition(":")[0]),

@@ -1,5 +1,7 @@
 """A bucket in the cluster: an S3-compatible server over a disk, with a second, read-only door."""
 
+from collections.abc import Mapping
+
 import pulumi
 import pulumi_kubernetes as k8s
 from pydantic import Field
@@ -54,6 +56,10 @@ class LocalStorage(pulumi.ComponentResource):
     """With the reader's."""
     address: pulumi.Output[str]
     """The owner's endpoint for programs on a node."""
+    reader_endpoint: pulumi.Output[str]
+    credentials: Mapping[str, pulumi.Output[str]]
+    """The owner's ``access_key`` and ``secret_key``."""
+    reader_credentials: Mapping[str, pulumi.Output[str]]
 
     def __init__(
         self, name: str, args: LocalStorageArgs, opts: pulumi.ResourceOptions | None = None
@@ -80,13 +86,16 @@ class LocalStorage(pulumi.ComponentResource):
         self.endpoint = pulumi.Output.format("http://{0}:{1}", host, PORT)
         self.address = service.spec.apply(lambda spec: f"http://{spec.cluster_ip}:{PORT}")
         self.bucket = _bucket(args, owner, self.endpoint, read_only=False)
-        self.bucket_reader = _bucket(
-            args,
-            reader,
-            pulumi.Output.format("http://{0}:{1}", host, READER_PORT),
-            read_only=True,
+        self.reader_endpoint = pulumi.Output.format("http://{0}:{1}", host, READER_PORT)
+        self.bucket_reader = _bucket(args, reader, self.reader_endpoint, read_only=True)
+        self.credentials, self.reader_credentials = owner.values, reader.values
+        self.register_outputs(
+            {
+                "endpoint": self.endpoint,
+                "reader_endpoint": self.reader_endpoint,
+                "address": self.address,
+            }
         )
-        self.register_outputs({"endpoint": self.endpoint, "address": self.address})
 
 
 def _bucket(

@@ -182,9 +182,11 @@ def _trigger(name: str, trigger: KedaTrigger, metadata: Mapping[str, In[str]]) -
 
 
 def _activation(name: str, args: ModelEndpointArgs) -> KedaTrigger:
+    encrypted = {"enableTLS": "true"} if args.platform.redis_tls else {}
     return KedaTrigger(
         type="redis",
         metadata={
+            **encrypted,
             "address": args.platform.redis_address,
             "listName": _of_namespace(args, lambda it: keys.activation_key(it, name)),
             "activationListLength": "0",

@@ -53,8 +53,6 @@ class CacherArgs(Args):
     """Where KEDA runs, which asks it how many tasks are outstanding."""
     monitoring_namespace: In[str] = "llm-platform-monitoring"
     """Where Prometheus runs, which reads its metrics."""
-    bucket_port: int = 7070
-    """The port on which the bucket is written, where it is in the cluster."""
     memory: Quantity = "256Mi"
     """Its memory."""
 
@@ -85,6 +83,7 @@ class Cacher(pulumi.ComponentResource):
                 Grant.use_database(args.foundation.database),
                 Grant.use_redis(args.foundation.redis),
                 Grant.write_bucket(args.foundation.bucket),
+                *args.foundation.task_grants,
             ],
             opts=child,
         )
@@ -137,6 +136,7 @@ class Cacher(pulumi.ComponentResource):
 
 
 def _paths(name: str, args: CacherArgs, opts: pulumi.ResourceOptions) -> Sequence[pulumi.Resource]:
+    data = args.foundation.paths
     return [
         network.allow_ingress(
             f"{name}-from-scaling",
@@ -156,10 +156,7 @@ def _paths(name: str, args: CacherArgs, opts: pulumi.ResourceOptions) -> Sequenc
             namespace=args.namespace,
             pods={"match_labels": _SELECTOR},
             rules=[
-                (
-                    [network.namespace_peer(args.foundation.namespace)],
-                    [5432, 6379, args.bucket_port],
-                ),
+                *network.together(data.database, data.redis, data.bucket, data.tasks),
                 ([], [443, 6443]),
             ],
             opts=opts,
@@ -184,8 +181,15 @@ def _service(args: CacherArgs, binding: Binding) -> control.Service:
         settings=settings,
         # It follows changes of the files by itself.
         volumes=[
-            {"name": "redis-users", "secret": {"secret_name": _USERS_SECRET, "default_mode": 0o440}}
+            {
+                "name": "redis-users",
+                "secret": {"secret_name": _USERS_SECRET, "default_mode": 0o440},
+            },
+            *binding.volumes,
         ],
-        mounts=[{"name": "redis-users", "mount_path": _USERS_PATH, "read_only": True}],
+        mounts=[
+            {"name": "redis-users", "mount_path": _USERS_PATH, "read_only": True},
+            *binding.mounts,
+        ],
         config_hash=workload.output_hash(binding.config_hash, settings),
     )

@@ -25,10 +25,11 @@ QUEUE_SETTING = "LLM_PLATFORM_QUEUE"
 class ModelEndpoint(pulumi.ComponentResource):
     """Serves one model; clients name it as ``model`` at the gateway.
 
-    Creates a ServiceAccount without token, a Service, a PodDisruptionBudget, the Secrets with what
-    it was granted, the registration ConfigMap that makes the gateway know it, a Deployment of
-    workers, each a ``model`` and a ``forwarder`` container, and where their number isn't fixed what
-    chooses it: a HorizontalPodAutoscaler or KEDA's ScaledObject. ``pulumi up`` waits until a fixed
+    Creates a ServiceAccount without token unless its team has one for all, a Service, a
+    PodDisruptionBudget, the Secrets with what it was granted, the registration ConfigMap that makes
+    the gateway know it, a Deployment of workers, each a ``model`` and a ``forwarder`` container,
+    and where their number isn't fixed what chooses it: a HorizontalPodAutoscaler or KEDA's
+    ScaledObject. ``pulumi up`` waits until a fixed
     number of workers is ready, and for no number that changes by itself. It never creates anything
     outside its team's namespace.
     """
@@ -59,12 +60,6 @@ class ModelEndpoint(pulumi.ComponentResource):
         super().__init__("llm-platform:index:ModelEndpoint", name, None, _options(args, opts))
         self._name, self._args = name, args
         self._child = pulumi.ResourceOptions(parent=self)
-        account = k8s.core.v1.ServiceAccount(
-            f"{name}-account",
-            metadata=self._metadata(name),
-            automount_service_account_token=False,
-            opts=self._child,
-        )
         service = k8s.core.v1.Service(
             f"{name}-service",
             metadata={
@@ -85,7 +80,8 @@ class ModelEndpoint(pulumi.ComponentResource):
         queue = self._queue()
         registration = self._registration(queue)
         wiring, secrets = self._wiring(queue)
-        self.deployment = self._deployment(wiring, [account, service, registration, *secrets])
+        needs = [*self._account(wiring), service, registration, *secrets]
+        self.deployment = self._deployment(wiring, needs)
         self.autoscaler = scaler.declare(
             name, args, self._metadata(name), queue, self._after_workers(opts)
         )
@@ -106,6 +102,18 @@ class ModelEndpoint(pulumi.ComponentResource):
         return workload.metadata(
             name, self._args.platform.namespace, component=_COMPONENT, extra=extra
         )
+
+    def _account(self, wiring: worker_pod.Wiring) -> Sequence[pulumi.Resource]:
+        """Create the account that the workers run as, unless an identity has brought one."""
+        if wiring.service_account:
+            return []
+        account = k8s.core.v1.ServiceAccount(
+            f"{self._name}-account",
+            metadata=self._metadata(self._name),
+            automount_service_account_token=False,
+            opts=self._child,
+        )
+        return [account]
 
     def _warn(self) -> None:
         warning = self._args.runtime.warning()
@@ -170,22 +178,15 @@ class ModelEndpoint(pulumi.ComponentResource):
 
     def _wiring(self, queue: Queue | None) -> tuple[worker_pod.Wiring, Sequence[pulumi.Resource]]:
         """Bind what the workers need, and put into Secrets what isn't known or may be secret."""
-        hashes: list[In[object]] = []
-        needs: list[pulumi.Resource] = []
-        loader_env: worker_pod.EnvVars = ()
-        forwarder_env: worker_pod.EnvVars = ()
+        loader = forwarder = nothing = Binding(env=(), config_hash="", needs=())
         if self._args.weights:
-            grants = [Grant.read_bucket(self._args.platform.weights)]
-            loader = self._bind(grants)
-            loader_env = loader.env
-            hashes.append(loader.config_hash)
-            needs.extend(loader.needs)
+            loader = self._bind([Grant.read_bucket(self._args.platform.weights)])
         if queue:
             # The broker's credentials are the forwarder's alone: the model runs others' code.
             forwarder = self._bind(queue.grants, container="forwarder")
-            forwarder_env = [*workload.env(**queue.settings), *forwarder.env]
-            hashes.append(forwarder.config_hash)
-            needs.extend(forwarder.needs)
+        bindings = [binding for binding in (loader, forwarder) if binding is not nothing]
+        hashes: list[In[object]] = [binding.config_hash for binding in bindings]
+        needs = [resource for binding in bindings for resource in binding.needs]
         environment = self._args.runtime.environment(worker_pod.worker(self._name, self._args))
         later = {key: value for key, value in environment.items() if not isinstance(value, str)}
         if later:
@@ -193,8 +194,13 @@ class ModelEndpoint(pulumi.ComponentResource):
             hashes.extend(later.values())
         wiring = worker_pod.Wiring(
             model_env=[self._variable(key, value) for key, value in environment.items()],
-            loader_env=loader_env,
-            forwarder_env=forwarder_env,
+            loader_env=loader.env,
+            loader_mounts=loader.mounts,
+            forwarder_env=[*workload.env(**queue.settings), *forwarder.env] if queue else (),
+            forwarder_mounts=forwarder.mounts,
+            volumes=[*loader.volumes, *forwarder.volumes],
+            service_account=loader.service_account or forwarder.service_account,
+            annotations={**loader.pod_annotations, **forwarder.pod_annotations},
             config_hash=workload.output_hash(*hashes) if hashes else workload.content_hash(),
         )
         return wiring, needs

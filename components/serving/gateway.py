@@ -59,6 +59,7 @@ class Gateway(pulumi.ComponentResource):
                 Grant.use_database(args.foundation.database),
                 Grant.use_redis(args.foundation.redis),
                 Grant.write_bucket(args.foundation.bucket),
+                *args.foundation.task_grants,
             ],
             opts=self._child,
         )
@@ -66,7 +67,7 @@ class Gateway(pulumi.ComponentResource):
         rights = access.cluster_rules(name, NAME, args.namespace, _RULES, self._child)
         paths = self._paths()
         spec = _service(args, binding)
-        self.migration = self._migrate(spec, [*binding.needs, *paths])
+        self.migration = self._migrate(spec, binding, [account, *binding.needs, *paths])
         self.deployment = k8s.apps.v1.Deployment(
             f"{name}-deployment",
             metadata=self._metadata(NAME),
@@ -123,8 +124,10 @@ class Gateway(pulumi.ComponentResource):
             ),
         )
 
-    def _migrate(self, spec: control.Service, needs: list[pulumi.Resource]) -> k8s.batch.v1.Job:
-        job = migration_spec(spec)
+    def _migrate(
+        self, spec: control.Service, binding: Binding, needs: list[pulumi.Resource]
+    ) -> k8s.batch.v1.Job:
+        job = migration_spec(spec, binding)
         # A Job can't be changed, so another one has another name.
         name = pulumi.Output.format("{0}-migrate-{1}", NAME, workload.output_hash(job))
         return k8s.batch.v1.Job(
@@ -168,7 +171,7 @@ class Gateway(pulumi.ComponentResource):
         )
 
     def _paths(self) -> list[pulumi.Resource]:
-        data = [network.namespace_peer(self._args.foundation.namespace)]
+        data = self._args.foundation.paths
         return [
             network.allow_ingress(
                 f"{self._name}-from-clients",
@@ -184,7 +187,7 @@ class Gateway(pulumi.ComponentResource):
                 name="gateway-migration-to-database",
                 namespace=self._args.namespace,
                 pods={"match_labels": _MIGRATION_SELECTOR},
-                rules=[(data, [5432])],
+                rules=data.database,
                 opts=self._child,
             ),
             network.allow_egress(
@@ -193,7 +196,7 @@ class Gateway(pulumi.ComponentResource):
                 namespace=self._args.namespace,
                 pods={"match_labels": _SELECTOR},
                 rules=[
-                    (data, [5432, 6379, self._args.bucket_port]),
+                    *network.together(data.database, data.redis, data.bucket, data.tasks),
                     ([network.team_peer()], [5000]),
                     # The API server has no name that a policy could say.
                     ([], [443, 6443]),
@@ -226,14 +229,20 @@ def _service(args: GatewayArgs, binding: Binding) -> control.Service:
         replicas=args.replicas,
         env=binding.env,
         settings=settings,
-        volumes=[{"name": "keys", "secret": {"secret_name": _KEYS_SECRET, "default_mode": 0o440}}],
-        mounts=[{"name": "keys", "mount_path": _KEYS_PATH, "read_only": True}],
+        volumes=[
+            {"name": "keys", "secret": {"secret_name": _KEYS_SECRET, "default_mode": 0o440}},
+            *binding.volumes,
+        ],
+        mounts=[
+            {"name": "keys", "mount_path": _KEYS_PATH, "read_only": True},
+            *binding.mounts,
+        ],
         grace_seconds=timeouts.grace_period_seconds + LINGER_SECONDS,
         config_hash=workload.output_hash(binding.config_hash, settings),
     )
 
 
-def migration_spec(service: control.Service) -> k8s.batch.v1.JobSpecArgsDict:
+def migration_spec(service: control.Service, binding: Binding) -> k8s.batch.v1.JobSpecArgsDict:
     """Return the Job that brings the database to what this version of the gateway expects."""
     command = workload.program("services.gateway", "migrate")
     migrating = control.Service(
@@ -243,6 +252,8 @@ def migration_spec(service: control.Service) -> k8s.batch.v1.JobSpecArgsDict:
         memory=service.memory,
         env=service.env,
         settings=service.settings,
+        volumes=binding.volumes,
+        mounts=binding.mounts,
     )
     return {
         "backoff_limit": 10,
@@ -257,6 +268,8 @@ def migration_spec(service: control.Service) -> k8s.batch.v1.JobSpecArgsDict:
             },
             "spec": {
                 **control.pod(migrating, [control.container(migrating, command)]),
+                # Some clouds know by it what the pod may do; the Kubernetes API it never asks.
+                "service_account_name": service.name,
                 "automount_service_account_token": False,
                 "restart_policy": "OnFailure",
             },

@@ -45,8 +45,6 @@ class GatewayArgs(Args):
     the load, which is measured by it."""
     memory: Quantity = "256Mi"
     """The memory of each."""
-    bucket_port: int = 7070
-    """The port on which the bucket is written, where it is in the cluster."""
     node_port: int | None = Field(default=None, ge=30000, le=32767)
     """A port on every node that leads to it; none when left out."""
     request_timeout_seconds: int = Field(default=600, ge=1, le=86400)

@@ -89,7 +89,11 @@ def deployment_spec(
         "progress_deadline_seconds": args.startup_timeout_seconds + 120,
         "template": {
             "metadata": workload.pod_metadata(
-                "endpoint", name, selector=selector(name), config_hash=wiring.config_hash
+                "endpoint",
+                name,
+                selector=selector(name),
+                config_hash=wiring.config_hash,
+                annotations=wiring.annotations,
             ),
             "spec": pod_spec(name, args, wiring),
         },

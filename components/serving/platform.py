@@ -36,6 +36,8 @@ class Platform(Opaque):
     """Where KEDA reads the metrics that endpoints scale on."""
     redis_address: In[str]
     """Redis as ``host:port``: where KEDA finds activation lists."""
+    redis_tls: bool = False
+    """Whether Redis is reached over TLS. Plain, as ``metrics`` is."""
     cacher_url: In[str]
     """Who tells KEDA how many tasks are outstanding, where the broker itself can't."""
     metrics: Metrics = "prometheus-adapter"

@@ -1,8 +1,8 @@
 """A worker's pod: its containers, what they are given, and what they may use."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pulumi_kubernetes as k8s
 
@@ -22,6 +22,7 @@ _HUNG_STOP_SECONDS = 30
 """How long a hung engine gets to stop: by then it has relayed nothing for minutes."""
 
 EnvVars = Sequence[k8s.core.v1.EnvVarArgsDict]
+Mounts = Sequence[k8s.core.v1.VolumeMountArgsDict]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +33,13 @@ class Wiring:
     loader_env: EnvVars = ()
     forwarder_env: EnvVars = ()
     config_hash: In[str] = ""
+    loader_mounts: Mounts = ()
+    forwarder_mounts: Mounts = ()
+    volumes: Sequence[k8s.core.v1.VolumeArgsDict] = ()
+    service_account: str | None = None
+    """Whom the pod runs as; the endpoint's own account when left out."""
+    annotations: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Annotations of the pod."""
 
 
 def worker(name: str, args: ModelEndpointArgs) -> runtimes.Worker:
@@ -48,13 +56,13 @@ def worker(name: str, args: ModelEndpointArgs) -> runtimes.Worker:
 def pod_spec(name: str, args: ModelEndpointArgs, wiring: Wiring) -> k8s.core.v1.PodSpecArgsDict:
     """Return the pod of one worker: the model, and the forwarder that answers for it."""
     pod: k8s.core.v1.PodSpecArgsDict = {
-        "service_account_name": name,
+        "service_account_name": wiring.service_account or name,
         "automount_service_account_token": False,
         "enable_service_links": False,
         "security_context": workload.pod_security(),
         "termination_grace_period_seconds": args.timeouts.grace_period_seconds,
         "containers": [_model(name, args, wiring), _forwarder(name, args, wiring)],
-        "volumes": [scratch.volume() for scratch in _scratches(args)],
+        "volumes": [*(scratch.volume() for scratch in _scratches(args)), *wiring.volumes],
     }
     if args.weights:
         pod["init_containers"] = [_loader(args, wiring)]
@@ -161,7 +169,7 @@ def _forwarder(name: str, args: ModelEndpointArgs, wiring: Wiring) -> k8s.core.v
         "security_context": workload.container_security(),
         "readiness_probe": workload.http_probe("/readyz", FORWARDER_PORT, period=2, failures=2),
         "liveness_probe": workload.http_probe("/healthz", FORWARDER_PORT, period=10, failures=6),
-        "volume_mounts": [_FORWARDER_TMP.mount()],
+        "volume_mounts": [_FORWARDER_TMP.mount(), *wiring.forwarder_mounts],
     }
 
 
@@ -196,5 +204,9 @@ def _loader(args: ModelEndpointArgs, wiring: Wiring) -> k8s.core.v1.ContainerArg
         ],
         "resources": workload.resources(cpu="50m", memory="512Mi"),
         "security_context": workload.container_security(),
-        "volume_mounts": [_weights(args).mount(), _FORWARDER_TMP.mount()],
+        "volume_mounts": [
+            _weights(args).mount(),
+            _FORWARDER_TMP.mount(),
+            *wiring.loader_mounts,
+        ],
     }

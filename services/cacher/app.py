@@ -9,9 +9,9 @@ from services.core import channel
 from services.core.backoff import Backoff
 from services.core.broker.settings import broker_settings
 from services.core.bucket import Bucket
+from services.core.database import database
 from services.core.exchange import Receive, Scope, Send
 from services.core.metrics import CONTENT_TYPE, exposition, new_registry
-from services.core.records import database
 from services.core.relay import answer
 from services.core.server import Lifecycle, Server
 from services.core.task_broker import TaskBroker
@@ -59,7 +59,7 @@ class Cacher:
         self._cluster = Cluster(sources)
         self._conditions = conditions
         self._lift = lift
-        self._engine = database(settings.database_url, pool_size=2)
+        self._engine = database(settings, pool_size=2)
         self._redis = channel.connect(settings.redis_url)
         self._state = State(self._redis, settings.state_ttl_seconds, log)
         self._registry = new_registry()

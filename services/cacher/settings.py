@@ -5,17 +5,16 @@ from typing import Literal
 
 from pydantic import Field
 
+from services.core.database import DatabaseSettings
 from services.core.settings import ServerSettings
 
 
-class CacherSettings(ServerSettings):
+class CacherSettings(ServerSettings, DatabaseSettings):
     """What the cacher needs."""
 
     port: int = 8081
     linger_seconds: float = 0
     drain_seconds: float = 5
-    database_url: str
-    """``postgresql://user:password@host:port/name``."""
     redis_url: str
     """``redis://:password@host:port/0``."""
     kubeconfig: str = ""

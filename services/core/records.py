@@ -5,23 +5,10 @@ from typing import Any
 
 from sqlalchemy import BigInteger, Boolean, DateTime, Identity, Index, Integer, String, func
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.engine import make_url
-from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-
-CONNECT_SECONDS = 5
-STATEMENT_SECONDS = 10
 
 ABSENT = "absent"
 """Status of an endpoint whose declaration is gone; its name is kept for a while, unrouted."""
-
-# A client whose node is lost says nothing more: the server asks, and frees its locks in half a
-# minute instead of two hours.
-_KEEPALIVES = {
-    "tcp_keepalives_idle": "15",
-    "tcp_keepalives_interval": "5",
-    "tcp_keepalives_count": "3",
-}
 
 _TIME = DateTime(timezone=True)
 
@@ -96,24 +83,3 @@ class Task(Record):
     """No worker begins on it later."""
     settled_at: Mapped[datetime.datetime] = mapped_column(_TIME)
     """When it finished; before that, when it expires. It is kept for a while from then on."""
-
-
-def database(
-    url: str, *, pool_size: int = 5, statement_seconds: float | None = STATEMENT_SECONDS
-) -> AsyncEngine:
-    """Return an engine for a ``postgresql://`` URL; it connects at the first use.
-
-    Connections are tried before use, so that a restarted server costs a reconnect, not an error.
-    A statement ends after ``statement_seconds``; None for one that may take any time.
-    """
-    return create_async_engine(
-        make_url(url).set(drivername="postgresql+asyncpg"),
-        pool_size=pool_size,
-        pool_pre_ping=True,
-        pool_recycle=300,
-        connect_args={
-            "timeout": CONNECT_SECONDS,
-            "command_timeout": statement_seconds,
-            "server_settings": _KEEPALIVES,
-        },
-    )

@@ -12,7 +12,7 @@ from services.core.server import run
 from services.core.settings import from_environment
 
 from .migrate import migrate
-from .settings import DatabaseSettings, GatewaySettings
+from .settings import GatewaySettings, MigrationSettings
 
 
 async def _serve(settings: GatewaySettings, log: structlog.typing.FilteringBoundLogger) -> None:
@@ -36,7 +36,7 @@ def main() -> int:
         settings = from_environment(GatewaySettings)
         run(_serve(settings, configure_logs("gateway", settings.log_level)))
         return 0
-    database = from_environment(DatabaseSettings)
+    database = from_environment(MigrationSettings)
     log = configure_logs("gateway-migrate", database.log_level)
     try:
         run(migrate(database, log))

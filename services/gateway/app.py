@@ -7,10 +7,10 @@ from typing import Any, cast
 import structlog
 
 from services.core import channel
+from services.core.database import database
 from services.core.exchange import Receive, Scope, Send
 from services.core.kube import ObjectSource
 from services.core.metrics import new_registry
-from services.core.records import database
 from services.core.server import Lifecycle, Server
 
 from .body import BodyBudget
@@ -41,7 +41,7 @@ class Gateway:
         self._log = log
         self.lifecycle = Lifecycle()
         self._registry = new_registry()
-        self._engine = database(settings.database_url)
+        self._engine = database(settings)
         self._redis = channel.connect(settings.redis_url)
         self._directory = Directory(self._engine, log)
         self._budget = BodyBudget(settings.max_held_bytes)

@@ -12,26 +12,26 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from services.core.backoff import Backoff
+from services.core.database import database
 from services.core.errors import NotReachable
-from services.core.records import database
 
 from .errors import MigrationFailed
 from .schema import alembic_config
-from .settings import DatabaseSettings
+from .settings import MigrationSettings
 
 _LOCK = 0x6C6C6D70  # any number, the same for every migration of the platform
 _LOG_EVERY_SECONDS = 5
 _DATABASE_ERRORS = (SQLAlchemyError, asyncpg.PostgresError, OSError, TimeoutError)
 
 
-async def migrate(settings: DatabaseSettings, log: structlog.typing.FilteringBoundLogger) -> None:
+async def migrate(settings: MigrationSettings, log: structlog.typing.FilteringBoundLogger) -> None:
     """Wait for Postgres and apply what is missing, under a lock that other migrations wait for.
 
     Raises:
         NotReachable: Postgres didn't come up within the limit.
         MigrationFailed: a migration could not be applied; nothing of it is left.
     """
-    engine = database(settings.database_url, pool_size=1, statement_seconds=None)
+    engine = database(settings, pool_size=1, statement_seconds=None)
     try:
         await _wait_for_database(engine, settings.database_wait_seconds, log)
         async with engine.begin() as connection:

@@ -5,26 +5,23 @@ from typing import Literal
 
 from pydantic import Field
 
-from services.core.settings import ServerSettings, ServiceSettings
+from services.core.database import DatabaseSettings
+from services.core.settings import ServerSettings
 
 MEBIBYTE = 1024 * 1024
 
 
-class DatabaseSettings(ServiceSettings):
+class MigrationSettings(DatabaseSettings):
     """What the migration needs."""
 
-    database_url: str
-    """``postgresql://user:password@host:port/name``."""
     database_wait_seconds: float = 300
     """How long the migration waits for Postgres to come up."""
 
 
-class GatewaySettings(ServerSettings):
+class GatewaySettings(ServerSettings, DatabaseSettings):
     """What the gateway needs."""
 
     port: int = 8080
-    database_url: str
-    """``postgresql://user:password@host:port/name``."""
     redis_url: str
     """``redis://:password@host:port/0``."""
     keys_dir: Path = Path("/etc/llm-platform/keys")

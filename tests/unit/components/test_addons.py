@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from components import (
     Image,
     IstioCharts,
     Keda,
-    KedaArgs,
     KedaManifests,
     Mesh,
     MeshArgs,
@@ -41,7 +41,9 @@ from components.domain.metrics import (
 from components.domain.predicates import hardening_problems
 from components.kube import rendered
 from components.kube.addon import merged
+from components.kube.keda import CHART
 from components.kube.prometheus_adapter import adapter_rules
+from components.local.foundation import data_paths
 from tests import samples
 from tests.harness import Built, Recorded, build
 
@@ -199,7 +201,7 @@ def test_pods_wait_for_their_rights_and_their_network_paths() -> None:
 
 
 def test_the_scaler_s_password_is_in_one_secret_and_never_in_values() -> None:
-    for source in (samples.keda_args().source, KedaArgs(redis_password="x").source):
+    for source in (samples.keda_args().source, CHART):
         built = keda(source=source)
         holders = [it for it in built.resources if CANARY in json.dumps(it.inputs)]
         assert [it.kind for it in holders] == ["Secret"]
@@ -226,7 +228,7 @@ def test_an_output_in_a_chart_s_values_is_refused() -> None:
 
 def test_the_first_preview_shows_a_chart_with_all_of_its_values() -> None:
     def program() -> None:
-        Keda("keda", KedaArgs(redis_password=samples.secret(CANARY)))
+        Keda("keda", samples.keda_args(source=CHART))
         PrometheusAdapter("adapter", PrometheusAdapterArgs())
         MetricsServer("processors", MetricsServerArgs())
 
@@ -246,7 +248,7 @@ def test_a_range_of_versions_is_refused(version: str) -> None:
 
 
 def test_a_chart_is_installed_wholly_in_one_version() -> None:
-    release = keda(source=KedaArgs(redis_password="x").source).one("Release").inputs
+    release = keda(source=CHART).one("Release").inputs
     assert release["version"] == "2.20.2"
     assert release["repositoryOpts"] == {"repo": "https://kedacore.github.io/charts"}
     assert release["atomic"] is True
@@ -405,7 +407,9 @@ def test_keda_reaches_what_it_asks_and_nothing_else() -> None:
 
 
 def test_a_redis_outside_of_the_cluster_is_reached_by_its_port() -> None:
-    policy = keda(redis_namespace=None, redis_port=6380).one("NetworkPolicy", "to-what-it-asks")
+    anywhere = [([], [6380])]
+    paths = replace(data_paths("data"), redis=anywhere, tasks=anywhere)
+    policy = keda(paths=paths).one("NetworkPolicy", "to-what-it-asks")
     rules = policy.inputs["spec"]["egress"]
     assert {"ports": [{"port": 6380, "protocol": "TCP"}]} in rules
 

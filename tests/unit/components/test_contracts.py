@@ -6,11 +6,11 @@ import pulumi
 import pytest
 
 from components import (
-    FoundationContract,
+    LocalFoundationContract,
     LocalPlatform,
+    LocalTeamContract,
     ModelEndpoint,
     PlatformContract,
-    TeamContract,
 )
 from tests import samples
 from tests.harness import Built, build
@@ -35,16 +35,16 @@ def read_as_team(outputs: dict[str, Any]) -> Built:
 
 def test_what_is_published_is_what_the_contract_lists() -> None:
     published = samples.build_foundation()
-    assert set(published.exports) == set(FoundationContract._field_types())
-    assert published.secret_exports == FoundationContract.secret_fields
+    assert set(published.exports) == set(LocalFoundationContract._field_types())
+    assert published.secret_exports == LocalFoundationContract.secret_fields
 
 
 def test_the_platform_publishes_its_own_and_each_team_s_outputs() -> None:
     published = samples.build_platform(teams=[{"name": "demo"}, {"name": "search", "gpus": 2}])
     teams = {
-        TeamContract.prefix(team) + name
+        LocalTeamContract.prefix(team) + name
         for team in ("demo", "search")
-        for name in TeamContract._field_types()
+        for name in LocalTeamContract._field_types()
     }
     assert set(published.exports) == set(PlatformContract._field_types()) | teams
     assert "admin_key" in published.secret_exports
@@ -97,7 +97,7 @@ def test_a_number_arrives_as_a_whole_number_and_a_secret_stays_one() -> None:
     outputs = {**published.exports, "database_port": 5432.0}
 
     def program() -> None:
-        contract = FoundationContract.read(stack)
+        contract = LocalFoundationContract.read(stack)
         pulumi.export("port", contract.database_port.apply(repr))
         pulumi.export("password", contract.database_password)
         pulumi.export("host", contract.database_host)

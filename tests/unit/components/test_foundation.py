@@ -32,7 +32,7 @@ def bind(*grants: Grant) -> Built:
         (lambda it: Grant.use_redis(it.redis), {"LLM_PLATFORM_REDIS_URL"}),
         (lambda it: Grant.consume_queue(it.redis), {"LLM_PLATFORM_BROKER_URL"}),
         (
-            lambda it: Grant.read_bucket(it.bucket_reader),
+            lambda it: Grant.read_bucket(it.weights),
             {"AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"},
         ),
     ],
@@ -60,10 +60,10 @@ def test_grants_add_up() -> None:
 
 
 def test_a_reader_is_never_given_the_owner_s_credentials() -> None:
-    with pytest.raises(ValueError, match="bucket_reader"):
+    with pytest.raises(ValueError, match="weights"):
         bind(Grant.read_bucket(samples.foundation().bucket))
     with pytest.raises(ValueError, match="only read"):
-        bind(Grant.write_bucket(samples.foundation().bucket_reader))
+        bind(Grant.write_bucket(samples.foundation().weights))
 
 
 def test_a_generated_value_is_random_and_survives_later_runs() -> None:

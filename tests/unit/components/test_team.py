@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from components import Team, TeamArgs
+from components.local.foundation import data_paths
 from tests import samples
 from tests.harness import Built, build
 
@@ -35,7 +36,7 @@ def team(**changes: Any) -> Built:
         "name": "demo",
         "kubeconfig": samples.KUBECONFIG,
         "platform_namespace": "llm-platform",
-        "data_namespace": "llm-platform-data",
+        "paths": data_paths("llm-platform-data"),
     }
     return build(lambda: Team("demo", TeamArgs(**{**fields, **changes})))
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from stacks.settings import LocalPlatformSettings
 from tests import samples
 from tests.harness import Built, Recorded
 
@@ -142,7 +141,6 @@ def test_a_team_s_callbacks_are_a_setting() -> None:
 
 def test_the_endpoints_of_the_program_know_who_reads_their_metrics() -> None:
     settings = samples.platform_settings(metrics="keda")
-    assert isinstance(settings, LocalPlatformSettings)
     from stacks import platform
 
     seen: dict[str, str] = {}
@@ -153,5 +151,5 @@ def test_the_endpoints_of_the_program_know_who_reads_their_metrics() -> None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(platform, "endpoints", spy)
-        platform.check_endpoints(settings)
+        platform.check_endpoints(platform.cloud_of(settings), settings)
     assert seen == {"demo": "keda"}

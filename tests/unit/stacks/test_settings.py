@@ -11,16 +11,9 @@ from pydantic import ValidationError
 
 from components import ModelEndpointArgs
 from components.kube.addon import Chart
-from stacks import endpoints, platform
-from stacks.settings import (
-    PROJECT,
-    LocalFoundationSettings,
-    LocalPlatformSettings,
-    SettingsError,
-    load,
-    parse,
-    plain_errors,
-)
+from stacks import endpoints, foundation, platform
+from stacks.reading import PROJECT, SettingsError, load, parse, plain_errors
+from stacks.settings import LocalFoundationSettings
 from tests import samples
 from tests.harness import Built, build
 
@@ -33,7 +26,7 @@ NEEDED = {"images": IMAGES, "addons": samples.addon_settings()}
 
 def refusal(**given: Any) -> str:
     with pytest.raises(SettingsError) as refused:
-        parse(LocalPlatformSettings, {**NEEDED, **given}, "platform.local")
+        parse(platform.SETTINGS, {**NEEDED, **given}, "platform.local")
     return str(refused.value)
 
 
@@ -44,7 +37,7 @@ def addons(**given: Any) -> dict[str, Any]:
 def test_images_are_all_that_a_platform_must_be_told() -> None:
     prometheus = {"source": "manifests", "image": samples.image("prometheus")}
     given = {"images": IMAGES, "addons": {"prometheus": prometheus}}
-    settings = parse(LocalPlatformSettings, given, "platform.local")
+    settings = parse(platform.SETTINGS, given, "platform.local")
     assert isinstance(settings.addons.keda_source(), Chart)
     assert [team.name for team in settings.teams] == ["demo"]
     assert settings.gateway.node_port == 30080
@@ -63,7 +56,7 @@ def test_images_are_all_that_a_platform_must_be_told() -> None:
         ({"teams": [{"name": "admin"}]}, "llm-platform:teams[0].name", "choose another"),
         ({"teams": [{"name": "a"}, {"name": "a"}]}, "llm-platform:", "'a' is there twice"),
         ({"images": {"services": "x:1"}}, "llm-platform:images.services", "by tag"),
-        ({"images": {}}, "llm-platform:images.llamacpp", "pulumi config set"),
+        ({"images": {}}, "llm-platform:images.services", "pulumi config set"),
         (
             {"weights": {"gemma": "s3://weights/gemma/latest/"}},
             "llm-platform:weights.gemma",
@@ -150,7 +143,7 @@ def test_settings_are_read_as_pulumi_hands_them_over() -> None:
         "images": samples.data_images().model_dump_json(),
         "volumes": '{"postgres": "3Gi"}',
     }
-    built = given_to_pulumi(values, lambda: load(LocalFoundationSettings), "foundation.local")
+    built = given_to_pulumi(values, lambda: load(foundation.SETTINGS), "foundation.local")
     settings: LocalFoundationSettings = built.value
     assert settings.registry == "r:5000"
     assert settings.volumes.postgres == "3Gi"
@@ -200,18 +193,15 @@ def test_the_demo_endpoint_stands_once_its_weights_are_published() -> None:
 
 def test_the_documented_example_is_valid_and_says_every_setting() -> None:
     example = yaml.safe_load((ROOT / "stacks/local.example.yaml").read_text())
-    kinds = {
-        "foundation.local": LocalFoundationSettings,
-        "platform.local": LocalPlatformSettings,
-    }
-    for stack, kind in kinds.items():
+    layers = {"foundation.local": foundation.SETTINGS, "platform.local": platform.SETTINGS}
+    for stack, by_cloud in layers.items():
         given = {key.removeprefix(f"{PROJECT}:"): v for key, v in example[stack]["config"].items()}
         if "addons" in given:
             # Where it was rendered to on somebody's machine.
             given["addons"]["keda"]["manifests"] = samples.KEDA_MANIFESTS
-        parse(kind, given, stack)
+        parse(by_cloud, given, stack)
         optional = {"cloud", "foundation"}
-        assert set(given) == set(kind.model_fields) - optional
+        assert set(given) == set(by_cloud["local"].model_fields) - optional
 
 
 def test_the_stack_s_name_says_which_layer_is_built(tmp_path: Path) -> None:
