@@ -28,6 +28,10 @@ down: .venv/ready ## Destroy the stacks, and the lab's cluster
 env: .venv/ready ## Print what puts pulumi and kubectl in reach: eval "$$(make -s env)"
 	@$(PY) -m deploy env --env $(ENV)
 
+.PHONY: preflight
+preflight: .venv/ready ## What would fail in a cloud, before anything is made there
+	@$(PY) -m deploy preflight --env $(ENV)
+
 .PHONY: lab-up lab-down lab-status
 lab-up: ## Start the one-node cluster alone, or repair it
 	@python3 -m lab up

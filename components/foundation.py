@@ -4,7 +4,7 @@ A grant is a value: "may read this bucket". Binding grants to a workload gives i
 and the wiring (where it is, how to get in) at once, so that it never has one without the other.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, Protocol
@@ -128,6 +128,8 @@ class Permission(StrEnum):
     USE = "use"
     CONSUME = "consume"
     SEND = "send"
+    CLEAR = "clear"
+    COUNT = "count"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +160,11 @@ class Grant:
         return cls(resource=queue, permission=Permission.SEND)
 
     @classmethod
+    def count_queue(cls, queue: SqsQueues) -> "Grant":
+        """May ask how many tasks wait or run."""
+        return cls(resource=queue, permission=Permission.COUNT)
+
+    @classmethod
     def read_bucket(cls, bucket: Bucket) -> "Grant":
         """May list and read the bucket's objects."""
         return cls(resource=bucket, permission=Permission.READ)
@@ -166,6 +173,11 @@ class Grant:
     def write_bucket(cls, bucket: Bucket) -> "Grant":
         """May list, read and write the bucket's objects."""
         return cls(resource=bucket, permission=Permission.WRITE)
+
+    @classmethod
+    def clear_bucket(cls, bucket: Bucket) -> "Grant":
+        """May list and delete the bucket's objects."""
+        return cls(resource=bucket, permission=Permission.CLEAR)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,6 +280,9 @@ class Broker(Protocol):
         namespace: In[str],
         cacher_url: In[str],
         opts: pulumi.ResourceOptions | None = None,
+        lease_seconds: int = 60,
+        max_deliveries: int = 5,
+        expires_seconds: int = 86_400,
     ) -> Queue:
         """Return the queue of an endpoint, with what has to be created for it.
 
@@ -277,6 +292,9 @@ class Broker(Protocol):
             namespace: Where its workers run.
             cacher_url: Who knows how many tasks are outstanding, where the broker itself doesn't.
             opts: Options of the resources that it takes, their parent above all.
+            lease_seconds: How long a task stays with its worker unless that extends it.
+            max_deliveries: How often a task is handed to workers.
+            expires_seconds: How long a task may wait.
         """
         ...
 
@@ -309,6 +327,8 @@ class Foundation(Opaque):
     """What carries the tasks of asynchronous endpoints."""
     task_queues: SqsQueues | None = None
     """Every team's queues, where they aren't in Redis."""
+    task_settings: Mapping[str, In[str]] = field(default_factory=dict[str, In[str]])
+    """Environment variables of the platform's services that say where the queues are."""
     bucket: Bucket
     """Where the platform keeps results and large payloads."""
     weights: Bucket
@@ -316,7 +336,6 @@ class Foundation(Opaque):
     registry: Registry
     identity: Identity
 
-    @property
-    def task_grants(self) -> Sequence[Grant]:
-        """What a service of the platform needs to send tasks, beyond the use of Redis."""
-        return [Grant.send_queue(self.task_queues)] if self.task_queues else []
+    def on_queues(self, grant: Callable[[SqsQueues], Grant]) -> Sequence[Grant]:
+        """Return a grant on every team's queues, where they aren't in Redis."""
+        return [grant(self.task_queues)] if self.task_queues else []

@@ -81,7 +81,8 @@ def _source_of(value: Any) -> str:
     return str(given)
 
 
-def _one_of(*sources: str) -> Discriminator:
+def one_of(*sources: str) -> Discriminator:
+    """Choose between sources of an add-on, and say which there are when none is named."""
     return Discriminator(
         _source_of,
         custom_error_type="addon_source",
@@ -92,18 +93,18 @@ def _one_of(*sources: str) -> Discriminator:
 _Chart = Annotated[FromChart, Tag("chart")]
 _Manifests = Annotated[FromManifests, Tag("manifests")]
 _Existing = Annotated[AlreadyThere, Tag("existing")]
-Addon = Annotated[_Chart | _Manifests | _Existing, _one_of("chart", "manifests", "existing")]
+Addon = Annotated[_Chart | _Manifests | _Existing, one_of("chart", "manifests", "existing")]
 KedaAddon = Annotated[
     _Chart | Annotated[KedaFromManifests, Tag("manifests")] | _Existing,
-    _one_of("chart", "manifests", "existing"),
+    one_of("chart", "manifests", "existing"),
 ]
 PrometheusAddon = Annotated[
     _Manifests | Annotated[PrometheusAlreadyThere, Tag("existing")],
-    _one_of("manifests", "existing"),
+    one_of("manifests", "existing"),
 ]
 IstioAddon = Annotated[
     _Chart | Annotated[IstioAlreadyThere, Tag("existing")],
-    _one_of("chart", "existing"),
+    one_of("chart", "existing"),
 ]
 
 

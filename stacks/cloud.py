@@ -26,6 +26,10 @@ class Cloud(ABC):
     def read(self, stack: str) -> Foundation:
         """Return what the environment's foundation gives; called once, before all that follows."""
 
+    def providers(self) -> Sequence[pulumi.ProviderResource]:
+        """Return the accesses that the environment's components need besides the cluster's."""
+        return []
+
     @abstractmethod
     def view(
         self,

@@ -1,13 +1,14 @@
 """The foundation: what has to stand before weights are published and workloads start."""
 
 from components.contracts import FoundationContract
-from components.local.cluster import require_reachable
+from components.kube.connection import require_reachable
 
-from . import local
+from . import aws, local
+from .aws_settings import AwsFoundationSettings
 from .reading import load
 from .settings import LocalFoundationSettings
 
-SETTINGS = {"local": LocalFoundationSettings}
+SETTINGS = {"local": LocalFoundationSettings, "aws": AwsFoundationSettings}
 
 
 def deploy(environment: str) -> FoundationContract:
@@ -19,5 +20,7 @@ def deploy(environment: str) -> FoundationContract:
             registered then.
     """
     settings = load(SETTINGS)
+    if isinstance(settings, AwsFoundationSettings):
+        return aws.foundation(environment, settings)
     reachable = require_reachable(local.named_kubeconfig(settings))
     return local.foundation(environment, settings, reachable)

@@ -7,7 +7,8 @@ import pulumi_kubernetes as k8s
 
 from components import Gateway, LocalPlatform, PlatformContract, Team, TeamContract
 from components.foundation import Foundation
-from components.local.cluster import host_of, load_kubeconfig, provider
+from components.kube.connection import host_of, provider
+from components.local.cluster import load_kubeconfig
 from components.local.contracts import LocalFoundationContract, LocalTeamContract
 from components.local.foundation import LocalFoundation, LocalFoundationArgs, foundation_from
 

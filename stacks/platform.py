@@ -21,10 +21,12 @@ from components import (
     TeamContract,
 )
 from components.foundation import Foundation
-from components.local.cluster import provider, require_reachable
+from components.kube.connection import provider, require_reachable
 from components.serving.platform import Platform
 
 from .addons import MONITORING, Addons, install, join_mesh
+from .aws import AwsCloud
+from .aws_settings import AwsPlatformSettings
 from .cloud import Cloud
 from .endpoints import endpoints
 from .local import LocalCloud
@@ -32,7 +34,7 @@ from .reading import PROJECT, load
 from .settings import LocalPlatformSettings, PlatformSettings, TeamSettings
 
 NAMESPACE = "llm-platform"
-SETTINGS = {"local": LocalPlatformSettings}
+SETTINGS = {"local": LocalPlatformSettings, "aws": AwsPlatformSettings}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,7 @@ def deploy_with(
     reachable: Callable[[str], str] = require_reachable,
 ) -> Published:
     """Build it with settings that were read before; ``reachable`` checks the kubeconfig."""
-    cloud = cloud_of(settings)
+    cloud = cloud_of(environment, settings)
     check_endpoints(cloud, settings)
     stack = settings.foundation or f"organization/{PROJECT}/foundation.{environment}"
     foundation = cloud.read(stack)
@@ -74,9 +76,11 @@ def deploy_with(
     return build(environment, settings, cloud, foundation, kubeconfig)
 
 
-def cloud_of(settings: PlatformSettings) -> Cloud:
+def cloud_of(environment: str, settings: PlatformSettings) -> Cloud:
     """Return the cloud that settings are of."""
     match settings:
+        case AwsPlatformSettings():
+            return AwsCloud(environment, settings)
         case LocalPlatformSettings():
             return LocalCloud(settings)
         case _:
@@ -92,13 +96,13 @@ def build(
 ) -> Published:
     """Build it on a cluster that is known to answer."""
     cluster = provider(f"{environment}-cluster", kubeconfig)
-    access = pulumi.ResourceOptions(providers=[cluster])
-    operators = cloud.operators(environment, access)
-    inherited = pulumi.ResourceOptions(providers=[cluster], depends_on=operators)
+    accesses = [cluster, *cloud.providers()]
+    operators = cloud.operators(environment, pulumi.ResourceOptions(providers=accesses))
+    inherited = pulumi.ResourceOptions(providers=accesses, depends_on=operators)
     scope = Namespace(environment, NamespaceArgs(name=NAMESPACE), inherited)
     addons = install(environment, settings, cloud, foundation, inherited)
     # A namespace waits at its end for KEDA to let go of what is scaled in it, whoever declared it.
-    settled = pulumi.ResourceOptions(providers=[cluster], depends_on=addons.keda)
+    settled = pulumi.ResourceOptions(providers=accesses, depends_on=addons.keda)
     teams = {
         team.name: Team(
             f"{environment}-{team.name}",
@@ -116,7 +120,7 @@ def build(
             settings, cloud=cloud, scope=scope, foundation=foundation, teams=teams, addons=addons
         ),
         pulumi.ResourceOptions(
-            providers=[cluster],
+            providers=accesses,
             depends_on=[*proxies, *(addons.keda if settings.metrics == "keda" else [])],
         ),
     )
@@ -132,7 +136,7 @@ def build(
             },
         ),
         # The database has its tables once the gateway's migration is done.
-        pulumi.ResourceOptions(providers=[cluster], depends_on=[gateway.migration]),
+        pulumi.ResourceOptions(providers=accesses, depends_on=[gateway.migration]),
     )
     published = Published(
         shared=PlatformContract(

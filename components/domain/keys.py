@@ -34,3 +34,13 @@ def task_prefix(team: str, endpoint: str) -> str:
 def team_user(team: str) -> str:
     """Return the Redis user of a team's workers."""
     return f"team-{team}"
+
+
+SCALER_RIGHTS = (
+    f"~{ACTIVATION_PREFIX}* resetchannels "
+    "-@all +eval +type +llen +ping +hello +select +client|setname"
+)
+"""What KEDA may do: it asks for a list's length with a script, which may do no more than its user.
+
+Every command here is one that older servers know too: one that they don't would keep them down.
+"""

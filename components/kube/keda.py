@@ -23,6 +23,8 @@ from .namespace import Namespace, NamespaceArgs
 AUTHENTICATION = "llm-platform-activation"
 """The ClusterTriggerAuthentication with which activation lists are read."""
 NAMESPACE = "keda"
+OPERATOR_ACCOUNT = "keda-operator"
+"""The service account of KEDA's operator, in its chart and in its manifests."""
 CHART = Chart(repository="https://kedacore.github.io/charts", chart="keda", version="2.20.2")
 _COMPONENT = "keda"
 

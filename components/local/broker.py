@@ -40,8 +40,13 @@ class RedisBroker:
         namespace: In[str],
         cacher_url: In[str],
         opts: pulumi.ResourceOptions | None = None,
+        lease_seconds: int = 60,
+        max_deliveries: int = 5,
+        expires_seconds: int = 86_400,
     ) -> Queue:
         """Return the queue of an endpoint; lists in Redis begin to exist by themselves.
+
+        How long tasks are kept is told to those that use the lists, not to Redis.
 
         KEDA's own scaler of lists sees the tasks that wait and not those that run, so that it would
         stop workers at work: the cacher counts both.

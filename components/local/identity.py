@@ -80,8 +80,10 @@ def _require_permission(grant: Grant, bucket: Bucket) -> None:
             "a grant to read a bucket was given the owner's credentials: "
             "pass the foundation's weights"
         )
-    if grant.permission is Permission.WRITE and bucket.read_only:
-        raise ValueError("a grant to write a bucket was given credentials that can only read")
+    if grant.permission is not Permission.READ and bucket.read_only:
+        raise ValueError(
+            f"a grant to {grant.permission} a bucket was given credentials that can only read"
+        )
 
 
 def _from_secret(secret: str, key: str) -> k8s.core.v1.EnvVarArgsDict:

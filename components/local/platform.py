@@ -10,9 +10,9 @@ from ..contracts import PlatformContract
 from ..domain import keys
 from ..domain.names import K8sName
 from ..foundation import Bucket, Redis
+from ..kube.connection import provider
 from ..serving.platform import Metrics, Platform
 from .broker import RedisBroker
-from .cluster import provider
 from .contracts import LocalTeamContract
 from .identity import LocalIdentity
 

@@ -19,14 +19,6 @@ from . import stateful
 
 PORT = 6379
 _CONFIG_PATH = "/etc/redis"
-SCALER_RIGHTS = (
-    f"~{keys.ACTIVATION_PREFIX}* resetchannels "
-    "-@all +eval +type +llen +ping +hello +select +client|setname"
-)
-"""What KEDA may do: it asks for a list's length with a script, which may do no more than its user.
-
-Every command here is one that older servers know too: one that they don't would keep them down.
-"""
 _CONFIG = f"""\
 port 6379
 dir /data
@@ -34,7 +26,7 @@ appendonly yes
 appendfsync everysec
 maxmemory-policy noeviction
 requirepass {{0}}
-user {keys.SCALER_USER} on >{{1}} {SCALER_RIGHTS}
+user {keys.SCALER_USER} on >{{1}} {keys.SCALER_RIGHTS}
 """
 
 

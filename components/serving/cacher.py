@@ -82,8 +82,8 @@ class Cacher(pulumi.ComponentResource):
             grants=[
                 Grant.use_database(args.foundation.database),
                 Grant.use_redis(args.foundation.redis),
-                Grant.write_bucket(args.foundation.bucket),
-                *args.foundation.task_grants,
+                Grant.clear_bucket(args.foundation.bucket),
+                *args.foundation.on_queues(Grant.count_queue),
             ],
             opts=child,
         )
@@ -171,6 +171,7 @@ def _service(args: CacherArgs, binding: Binding) -> control.Service:
         "LLM_PLATFORM_BROKER": args.foundation.broker,
         "LLM_PLATFORM_BUCKET": args.foundation.bucket.name,
         "LLM_PLATFORM_REDIS_USERS_DIR": _USERS_PATH,
+        **args.foundation.task_settings,
     }
     return control.Service(
         name=_NAME,

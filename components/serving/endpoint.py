@@ -130,6 +130,9 @@ class ModelEndpoint(pulumi.ComponentResource):
             namespace=platform.namespace,
             cacher_url=platform.cacher_url,
             opts=self._child,
+            lease_seconds=self._args.tasks.lease_seconds,
+            max_deliveries=self._args.tasks.max_deliveries,
+            expires_seconds=self._args.tasks.expires_seconds,
         )
 
     def _deployment(

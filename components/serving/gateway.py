@@ -40,6 +40,9 @@ class Gateway(pulumi.ComponentResource):
     """Its address for programs in the cluster."""
     admin_key: pulumi.Output[str]
     """A key that may call every endpoint; secret."""
+    namespace: pulumi.Output[str]
+    service: pulumi.Output[str]
+    """Its Service, whose port is 80."""
     deployment: k8s.apps.v1.Deployment
     migration: k8s.batch.v1.Job
 
@@ -59,7 +62,7 @@ class Gateway(pulumi.ComponentResource):
                 Grant.use_database(args.foundation.database),
                 Grant.use_redis(args.foundation.redis),
                 Grant.write_bucket(args.foundation.bucket),
-                *args.foundation.task_grants,
+                *args.foundation.on_queues(Grant.send_queue),
             ],
             opts=self._child,
         )
@@ -93,7 +96,16 @@ class Gateway(pulumi.ComponentResource):
             )
             gateway_scaling.scale(name, args, after)
         self.url = service.metadata.apply(lambda meta: f"http://{meta.name}.{meta.namespace}.svc")
-        self.register_outputs({"url": self.url, "admin_key": self.admin_key})
+        self.namespace = pulumi.Output.from_input(args.namespace)
+        self.service = service.metadata.apply(lambda meta: str(meta.name))
+        self.register_outputs(
+            {
+                "url": self.url,
+                "admin_key": self.admin_key,
+                "namespace": self.namespace,
+                "service": self.service,
+            }
+        )
 
     def _metadata(self, name: In[str]) -> k8s.meta.v1.ObjectMetaArgsDict:
         return workload.metadata(name, self._args.namespace, component=control.COMPONENT)
@@ -219,6 +231,7 @@ def _service(args: GatewayArgs, binding: Binding) -> control.Service:
         "LLM_PLATFORM_ROUTING": args.routing,
         "LLM_PLATFORM_BROKER": args.foundation.broker,
         "LLM_PLATFORM_BUCKET": args.foundation.bucket.name,
+        **args.foundation.task_settings,
     }
     return control.Service(
         name=NAME,

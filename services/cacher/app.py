@@ -118,7 +118,7 @@ class Cacher:
                 group.create_task(self._cluster.follow_slices()),
                 group.create_task(self._cluster.follow_deployments()),
                 group.create_task(self._scaling.run()),
-                group.create_task(self._users.run()),
+                group.create_task(self._keep_users()),
                 group.create_task(self._retention.run(self._settings.retention_check_seconds)),
                 group.create_task(self._lead()),
             ]
@@ -130,6 +130,11 @@ class Cacher:
             self._bucket.close()
         await self._redis.aclose()
         await self._engine.dispose()
+
+    async def _keep_users(self) -> None:
+        """Keep teams' users of Redis, where their tasks are there."""
+        if self._settings.broker == "redis":
+            await self._users.run()
 
     async def _lead(self) -> None:
         """Become the active one, work as such, and start again after every loss."""

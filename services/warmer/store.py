@@ -17,6 +17,7 @@ from .errors import StoreAway
 
 _SAY_SECONDS = 5.0
 _MISSING = frozenset({"NoSuchKey", "404", "NotFound"})
+_REFUSED = frozenset({"AccessDenied", "403", "Forbidden"})
 _NO_BUCKET = frozenset({"NoSuchBucket", "404", "NotFound"})
 _MINE_ALREADY = frozenset({"BucketAlreadyOwnedByYou", "BucketAlreadyExists"})
 
@@ -162,7 +163,14 @@ class Store:
 def _explained(what: str) -> Iterator[None]:
     try:
         yield
-    except (BotoCoreError, ClientError) as error:
+    except ClientError as error:
+        if _code(error) in _REFUSED:
+            # S3 tells who may not list a bucket no difference between the two.
+            raise StoreAway(
+                f"{what}: it isn't there, or this workload's role may not use it ({error})"
+            ) from error
+        raise StoreAway(f"{what}: {error}") from error
+    except BotoCoreError as error:
         raise StoreAway(f"{what}: {error}") from error
     except Exception as error:
         if type(error).__module__.startswith(("boto3", "s3transfer", "urllib3")):

@@ -66,4 +66,5 @@ def test_every_golden_file_belongs_to_a_test() -> None:
     names = {f"{case}.yaml" for case in CASES} | {
         f"addresses-{stack}-local.txt" for stack in ("foundation", "platform")
     }
-    assert {path.name for path in (Path(__file__).parent / "rendered").iterdir()} == names
+    rendered = Path(__file__).parent / "rendered"
+    assert {path.name for path in rendered.iterdir() if path.is_file()} == names

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import EndpointConnectionError
+from service_harness import Postgres
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from services.core.database import DatabaseSettings, ManagedPassword, NoPassword, database
-
-from .service_harness import Postgres
 
 ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:rds-1"
 
@@ -86,5 +85,5 @@ def test_with_certificates_the_server_s_name_is_checked(tmp_path: Path) -> None:
     wrong = tmp_path / "ca.pem"
     wrong.write_text("nothing of the kind")
     settings = DatabaseSettings(database_url="postgresql://a@b/c", database_ca=wrong)
-    with pytest.raises(OSError, match="(?i)no certificate|PEM"):
+    with pytest.raises(OSError, match=r"(?i)no certificate|PEM"):
         database(settings)

@@ -4,7 +4,7 @@ import pytest
 from service_harness import RedisServer
 
 from components.domain import keys
-from components.local.redis import SCALER_RIGHTS
+from components.domain.keys import SCALER_RIGHTS
 
 LIST = keys.activation_key("team-demo", "gemma")
 PASSWORD = "for-this-test-only"

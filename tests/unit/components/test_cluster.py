@@ -10,6 +10,7 @@ import pulumi
 import pytest
 import yaml
 
+from components.kube import connection
 from components.local import cluster
 from tests import samples
 from tests.harness import build
@@ -60,8 +61,8 @@ def test_a_kubeconfig_holds_what_its_files_held_and_one_context_only(kubeconfig:
 
 def test_another_context_is_taken_when_named(kubeconfig: Path) -> None:
     loaded = cluster.load_kubeconfig(kubeconfig, "other")
-    assert cluster.server_of(loaded) == "https://two"
-    assert cluster.host_of(loaded) == "two"
+    assert connection.server_of(loaded) == "https://two"
+    assert connection.host_of(loaded) == "two"
 
 
 def test_an_unknown_context_is_refused_with_the_known_ones(kubeconfig: Path) -> None:
@@ -81,18 +82,18 @@ def at(address: str) -> str:
 def test_a_cluster_that_answers_is_reachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         config = at(f"https://127.0.0.1:{server.getsockname()[1]}")
-        assert cluster.require_reachable(config) == config
+        assert connection.require_reachable(config) == config
 
 
 def test_a_cluster_that_does_not_answer_stops_the_program_in_plain_words() -> None:
     with pytest.raises(pulumi.RunError) as refused:
-        cluster.require_reachable(at("https://127.0.0.1:1"))
+        connection.require_reachable(at("https://127.0.0.1:1"))
     assert "cluster unreachable: https://127.0.0.1:1" in str(refused.value)
     assert "Nothing was changed" in str(refused.value)
 
 
 def test_the_provider_updates_in_place_and_never_forgets_what_it_cannot_see() -> None:
-    provider = build(lambda: cluster.provider("lab", samples.KUBECONFIG)).one("kubernetes")
+    provider = build(lambda: connection.provider("lab", samples.KUBECONFIG)).one("kubernetes")
     assert provider.inputs["enableConfigMapMutable"] == "true"
     assert provider.inputs["enableSecretMutable"] == "true"
     assert provider.inputs["enableServerSideApply"] == "true"

@@ -151,5 +151,5 @@ def test_the_endpoints_of_the_program_know_who_reads_their_metrics() -> None:
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(platform, "endpoints", spy)
-        platform.check_endpoints(platform.cloud_of(settings), settings)
+        platform.check_endpoints(platform.cloud_of("local", settings), settings)
     assert seen == {"demo": "keda"}

@@ -62,7 +62,7 @@ def test_images_are_all_that_a_platform_must_be_told() -> None:
             "llm-platform:weights.gemma",
             "tomorrow",
         ),
-        ({"cloud": "aws"}, "llm-platform:cloud", "known: local"),
+        ({"cloud": "gcp"}, "llm-platform:cloud", "known: local, aws"),
         ({"metrics": "guess"}, "llm-platform:metrics", "'keda'"),
         ({"mesh": "linkerd"}, "llm-platform:mesh", "'istio'"),
         (

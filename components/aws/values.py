@@ -1,0 +1,117 @@
+"""The values of a foundation in AWS, from what its contract tells and what is known beforehand."""
+
+from collections.abc import Mapping, Sequence
+
+import pulumi
+
+from ..foundation import (
+    Bucket,
+    ClusterAccess,
+    Database,
+    DataPaths,
+    Foundation,
+    Redis,
+    Registry,
+)
+from ..kube.network import Egress, Peer
+from . import policies, queues
+from .account import AwsAccount
+from .contracts import AwsFoundationContract
+from .identity import PodIdentity
+
+_HTTPS = 443
+_AGENT: Egress = ([{"ip_block": {"cidr": "169.254.170.23/32"}}], [80])
+"""Where pods get their credentials: the address of the pod identity agent on their own node (EKS
+user guide, "How EKS Pod Identity works", read 2026-11)."""
+_ANYWHERE: Egress = ([], [_HTTPS])
+"""S3 by its gateway endpoint, whose addresses are public ones; and SQS, Secrets Manager and KMS,
+which have endpoints inside or not. A policy knows no names."""
+
+
+def data_paths(vpc_cidr: pulumi.Output[str]) -> DataPaths:
+    """Return how pods reach the data services: some in the network, some with their credentials."""
+    inside: Sequence[Peer] = [{"ip_block": {"cidr": vpc_cidr}}]
+    with_credentials = [_AGENT, _ANYWHERE]
+    return DataPaths(
+        database=[(inside, [5432]), *with_credentials],
+        redis=[(inside, [6379])],
+        bucket=with_credentials,
+        weights=with_credentials,
+        tasks=with_credentials,
+    )
+
+
+def foundation_from(
+    contract: AwsFoundationContract,
+    *,
+    account: AwsAccount,
+    name: str,
+    more: Mapping[str, policies.Statements],
+) -> Foundation:
+    """Return the foundation that a contract tells of.
+
+    Args:
+        contract: The contract.
+        account: Where it is.
+        name: What the names of its queues begin with.
+        more: What some workloads may do beyond their grants, by the workload's name.
+    """
+    redis = Redis(
+        host=contract.redis_host,
+        port=contract.redis_port,
+        user="platform",
+        password=contract.redis_password,
+        tls=True,
+    )
+    tasks = queues.of_all(account, name, contract.queues_key_arn)
+    return Foundation(
+        cluster=ClusterAccess(kubeconfig=contract.kubeconfig),
+        paths=data_paths(contract.vpc_cidr),
+        database=Database(
+            host=contract.database_host,
+            port=contract.database_port,
+            name=contract.database_name,
+            user=contract.database_user,
+            secret_arn=contract.database_secret_arn,
+            secret_key_arn=contract.data_key_arn,
+            ca=contract.database_ca,
+        ),
+        redis=redis,
+        redis_scaler=Redis(
+            host=contract.redis_host,
+            port=contract.redis_port,
+            user="scaler",
+            password=contract.redis_scaler_password,
+            tls=True,
+        ),
+        broker="sqs",
+        task_queues=tasks,
+        task_settings={
+            "LLM_PLATFORM_BROKER_REGION": account.region,
+            "LLM_PLATFORM_QUEUE_PREFIX": queues.url_prefix(account, name),
+        },
+        bucket=_bucket(contract.results_bucket, contract, account, read_only=False),
+        weights=_bucket(contract.weights_bucket, contract, account, read_only=True),
+        registry=Registry(prefix=contract.registry),
+        identity=PodIdentity(
+            account=account,
+            cluster_name=contract.cluster_name,
+            boundary_arn=contract.boundary_arn,
+            more=more,
+        ),
+    )
+
+
+def _bucket(
+    name: pulumi.Output[str],
+    contract: AwsFoundationContract,
+    account: AwsAccount,
+    *,
+    read_only: bool,
+) -> Bucket:
+    return Bucket(
+        name=name,
+        region=pulumi.Output.from_input(account.region),
+        read_only=read_only,
+        key_arn=contract.storage_key_arn,
+    )

@@ -1,0 +1,1 @@
+"""What an environment costs, told before it is brought up; nothing here talks to a cloud."""
