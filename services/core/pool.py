@@ -2,10 +2,40 @@
 
 import asyncio
 from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from .connection import Connection
 from .errors import ConnectFailed
+
+_LOOKS = 4
+"""How often a limit is looked at before it counts as over."""
+
+
+@asynccontextmanager
+async def _patience(seconds: float) -> AsyncIterator[None]:
+    """Raise TimeoutError when something takes too long, but not when only this process does.
+
+    One timer fires in the same turn of the loop in which what it waits for may be ready: a process
+    that was held up for longer would find all its connections too late at once. So the loop has to
+    turn several times, and each time gives what is ready its chance.
+    """
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+
+        def look(left: int) -> None:
+            nonlocal timer
+            if left == 0:
+                limit.reschedule(loop.time())
+            else:
+                timer = loop.call_later(seconds / _LOOKS, look, left - 1)
+
+        timer = loop.call_later(seconds / _LOOKS, look, _LOOKS - 1)
+        try:
+            yield
+        finally:
+            timer.cancel()
 
 
 @dataclass(frozen=True)
@@ -58,7 +88,7 @@ class Pool:
     async def _connect(self, address: Address) -> Connection:
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with _patience(self._connect_seconds):
                 _, connection = await loop.create_connection(
                     lambda: Connection(loop, lambda lost: self._forget(address, lost)),
                     address.host,
