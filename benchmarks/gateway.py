@@ -142,7 +142,10 @@ async def wrk(port: int, connections: int, seconds: float, script: Path) -> tupl
         str(script),
         url,
     ]
-    process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
+    # It also says on its standard error, again and again, that nobody listens yet.
+    process = await asyncio.create_subprocess_exec(
+        *command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     output = (await process.communicate())[0].decode()
     assert "Non-2xx" not in output, output
     assert "Socket errors" not in output, output
