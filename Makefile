@@ -53,12 +53,13 @@ lint: .venv/ready
 
 .PHONY: unit
 unit: .venv/ready
-	@pytest -q tests/unit tests/contract tests/golden
+	@pytest -q -n 2 --dist loadfile tests/contract tests/golden tests/unit
 
 .PHONY: test
 test: .venv/ready servers check ## Every tier; the fast ones first
 	@python3 -m lab toolchain
-	@eval "$$(python3 -m lab env)" && pytest -q tests/services tests/engine tests/cluster
+	@eval "$$(python3 -m lab env)" && pytest -q -n 3 --dist loadfile tests/services \
+	    && pytest -q tests/engine tests/cluster
 
 # Real servers for tests/services; Debian's packages, not started as services of the machine.
 .PHONY: servers

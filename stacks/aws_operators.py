@@ -7,6 +7,7 @@ import pulumi
 from components.aws import cluster_autoscaler, karpenter, load_balancer_controller, policies, rights
 from components.aws.cluster_autoscaler import ClusterAutoscaler, ClusterAutoscalerArgs
 from components.aws.contracts import AwsFoundationContract
+from components.aws.disks import EncryptedDisks, EncryptedDisksArgs
 from components.aws.karpenter import Karpenter, KarpenterArgs
 from components.aws.karpenter_access import KarpenterAccess, KarpenterAccessArgs
 from components.aws.load_balancer_controller import (
@@ -70,14 +71,18 @@ def install(
         GpuMetricsArgs(source=source(wished.gpu_metrics, device_plugin.EXPORTER_CHART)),
         opts,
     )
-    sizes = _node_groups(name, settings, opts)
+    sizes = _node_groups(name, settings, contract, opts)
+    EncryptedDisks(f"{name}-disks", EncryptedDisksArgs(), opts)
     queues = _keda_role(name, settings, contract, environment, opts)
     overflow = _overflow(name, settings, contract, subnets, opts) if settings.overflow else []
     return [*doors.ready, *plugin.ready, *sizes, *queues, *overflow]
 
 
 def _node_groups(
-    name: str, settings: AwsPlatformSettings, opts: pulumi.ResourceOptions
+    name: str,
+    settings: AwsPlatformSettings,
+    contract: AwsFoundationContract,
+    opts: pulumi.ResourceOptions,
 ) -> Sequence[pulumi.Resource]:
     role = cluster_autoscaler.autoscaler_role(
         f"{name}-autoscaler-role",
@@ -93,6 +98,8 @@ def _node_groups(
             cluster_name=settings.cluster_name,
             region=settings.account.region,
             version=settings.kubernetes_version,
+            priorities=contract.group_priorities,
+            isolated=settings.isolated,
         ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=role.ready)),
     )
@@ -138,6 +145,9 @@ def _overflow(
         KarpenterAccessArgs(
             account=settings.account,
             cluster_name=settings.cluster_name,
+            node_policy=contract.mirror_prefix.apply(
+                lambda prefix: policies.document(rights.pull_through(settings.account, prefix))
+            ),
             boundary_arn=settings.operators_boundary_arn,
         ),
         opts,
@@ -152,6 +162,7 @@ def _overflow(
             security_group_id=contract.cluster_security_group,
             subnets=subnets,
             pools=settings.overflow,
+            isolated=settings.isolated,
         ),
         pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=access.ready)),
     )

@@ -114,6 +114,8 @@ class AwsPlatformSettings(PlatformSettings):
     """Nodes that Karpenter makes above the floors of the foundation's pools."""
     zones: tuple[Zone, ...] = ()
     """The foundation's zones, of which ``overflow`` makes nodes."""
+    isolated: bool = False
+    """Whether the network has no way out to the internet (``nat: none``)."""
     cloudwatch_namespace: str = Field(default="", pattern=r"^[A-Za-z0-9_./#:-]*$", max_length=255)
     """The CloudWatch namespace that the gateway publishes endpoints' concurrency in, for endpoints
     that scale on it; none is published when left out."""

@@ -39,9 +39,8 @@ class ClusterAutoscalerArgs(Args):
     """Its region."""
     version: KubernetesVersion = "1.35"
     """The cluster's version of Kubernetes, which the autoscaler's own must be."""
-    preferences: tuple[tuple[str, ...], ...] = ()
-    """For each GPU pool, patterns of its Auto Scaling groups' names, the preferred one first
-    (``capacity.group_patterns``)."""
+    priorities: In[str] | None = None
+    """Which groups grow first, as ``priorities_of`` writes it; all alike when left out."""
     idle_minutes: int = Field(default=10, ge=1)
     """How long a node isn't needed before it goes."""
     isolated: bool = False
@@ -81,7 +80,7 @@ def chart_values(args: ClusterAutoscalerArgs) -> Mapping[str, Any]:
         "replicaCount": 2,
         "priorityClassName": "system-cluster-critical",
         "rbac": {"serviceAccount": {"create": True, "name": SERVICE_ACCOUNT}},
-        "expanderPriorities": _priorities(args.preferences),
+        "expanderPriorities": args.priorities or priorities_of(()),
         "extraArgs": {
             "expander": "priority,least-waste",
             "expendable-pods-priority-cutoff": LOWEST_PRIORITY,
@@ -109,8 +108,12 @@ def chart_values(args: ClusterAutoscalerArgs) -> Mapping[str, Any]:
     }
 
 
-def _priorities(preferences: tuple[tuple[str, ...], ...]) -> str:
+def priorities_of(preferences: Sequence[tuple[str, ...]]) -> str:
     """Return what the priority expander reads: numbers, and patterns of names of groups.
+
+    Args:
+        preferences: For each GPU pool, patterns of its Auto Scaling groups' names, the preferred
+            one first (``capacity.group_patterns``).
 
     As text, for its keys must be numbers, which they wouldn't be any more on their way here.
     """

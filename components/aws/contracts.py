@@ -58,6 +58,10 @@ class AwsFoundationContract(FoundationContract):
     """The key of the tasks in queues."""
     boundary_arn: pulumi.Output[str]
     """The permissions boundary of every pod's role."""
+    group_priorities: pulumi.Output[str]
+    """Which node groups grow first, for the cluster autoscaler."""
+    mirror_prefix: pulumi.Output[str]
+    """What the names of the registry's copies of other registries begin with."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import pulumi
 from . import foundation_args as wishes
 from . import policies, rights
 from .boundary import Boundary, BoundaryArgs
+from .capacity import group_patterns
 from .cluster import Cluster
 from .cluster_addons import (
     AFTER_NODES,
@@ -16,6 +17,7 @@ from .cluster_addons import (
     EksAddon,
 )
 from .cluster_args import ClusterArgs
+from .cluster_autoscaler import priorities_of
 from .contracts import AwsFoundationContract
 from .database import AwsDatabase, AwsDatabaseArgs
 from .doors import Clients
@@ -150,6 +152,15 @@ class AwsFoundation(pulumi.ComponentResource):
             extra_taints=wish.extra_taints,
         )
 
+    def _group_priorities(self) -> str:
+        """Return each pool's sources in the order of its settings."""
+        return priorities_of(
+            [
+                group_patterns(f"{self._name}-{pool_name}", pool.capacity)
+                for pool_name, pool in self._args.gpu_pools.items()
+            ]
+        )
+
     def _clients(self) -> Clients:
         return Clients(security_groups={"nodes": self._cluster.security_group_id})
 
@@ -264,6 +275,8 @@ class AwsFoundation(pulumi.ComponentResource):
             storage_key_arn=self._keys.storage_arn,
             queues_key_arn=self._keys.queues_arn,
             boundary_arn=pulumi.Output.from_input(self._args.boundary_arn or self._boundary.arn),
+            group_priorities=pulumi.Output.from_input(self._group_priorities()),
+            mirror_prefix=pulumi.Output.from_input(self._registry.mirror_prefix),
         )
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, model_validator
 from ..contracts import In
 from ..domain.accelerators import Accelerator
 from ..domain.args import Args
-from ..domain.aws_zones import Zone
+from ..domain.aws_zones import Zone, zones_problem
 from ..domain.kubernetes_versions import KubernetesVersion
 from ..domain.names import K8sName
 from . import limits, queues
@@ -176,6 +176,9 @@ class AwsWishes(Args):
         known = self.network.zones or tuple(
             self.network.existing.private_subnets if self.network.existing else ()
         )
+        problem = zones_problem(known, self.account.region)
+        if problem:
+            raise ValueError(f"network.{problem}")
         for name, pool in self.gpu_pools.items():
             for zone in pool.zones:
                 if zone not in known:

@@ -17,7 +17,8 @@ from .pod_role import PodRole, PodRoleArgs
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "karpenter"
 _EVENT_RULE = 64
-"""An event rule's name (botocore 1.44.8, ``events``, ``RuleName``)."""
+"""An event rule's name and a target's id (botocore 1.44.8, ``events``, ``RuleName``, ``TargetId``).
+"""
 _INSTANCE_PROFILE = 128
 """An instance profile's name (botocore 1.44.8, ``iam``, ``instanceProfileNameType``)."""
 _RETENTION_SECONDS = 300
@@ -150,7 +151,7 @@ class KarpenterAccess(pulumi.ComponentResource):
         )
         targets = [
             aws.cloudwatch.EventTarget(
-                f"{self._name}-{kind}",
+                autonamed(self._name, kind, limit=_EVENT_RULE),
                 rule=rule.name,
                 arn=queue.arn,
                 opts=pulumi.ResourceOptions(parent=self, depends_on=[admission]),

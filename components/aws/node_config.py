@@ -1,7 +1,7 @@
 """What a node is told at its first boot: nodeadm's ``NodeConfig``; pure, so that it can be read."""
 
 import base64
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,8 +77,3 @@ def user_data(config: str) -> str:
 def encoded(config: str) -> str:
     """Return the same as launch templates take it."""
     return base64.b64encode(user_data(config).encode()).decode()
-
-
-def node_labels(labels: Mapping[str, str]) -> str:
-    """Return labels as kubelet's flag takes them."""
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))

@@ -13,7 +13,7 @@ from ..domain.aws_zones import Zone
 from ..domain.names import K8sName
 from .gpu_pool_args import GPU_DISK, GPU_TAINT, Taint
 from .launch_template import ROOT_DEVICE, Disk
-from .node_config import node_config, user_data
+from .node_config import FAST_PULL_VCPUS, node_config, user_data
 
 CapacityType = Literal["reserved", "spot", "on-demand"]
 """What Karpenter may buy. It takes reserved first, then spot, then on demand."""
@@ -27,7 +27,8 @@ class OverflowPool(Args):
     accelerator: Accelerator
     """The kind of GPU."""
     instance_types: tuple[str, ...] = ()
-    """Types that it may take, of any size; all with this GPU when left out."""
+    """Types that it may take, of any size; all with this GPU and enough processors to pull images
+    in parallel when left out."""
     zones: tuple[Zone, ...] = ()
     """The zones that nodes may be in; all that have a subnet when left out."""
     max_gpus: int = Field(ge=1)
@@ -61,7 +62,10 @@ class OverflowPool(Args):
         """The types with what they have; those that aren't sold on demand come from blocks only."""
         if self.instance_types:
             return tuple(instance(it) for it in self.instance_types)
-        return tuple(it for it in instances_with(self.accelerator) if it.usd_per_hour is not None)
+        offered = instances_with(self.accelerator)
+        return tuple(
+            it for it in offered if it.usd_per_hour is not None and it.vcpus >= FAST_PULL_VCPUS
+        )
 
     @model_validator(mode="after")
     def _types_have_the_gpu(self) -> Self:

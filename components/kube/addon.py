@@ -90,13 +90,16 @@ def release(
     opts: pulumi.ResourceOptions,
 ) -> k8s.helm.v3.Release:
     """Install a chart: wholly or, when a part of it doesn't come up, not at all."""
+    in_registry = chart.repository.startswith("oci://")
     return k8s.helm.v3.Release(
         f"{name}-release",
         # A name of its own length, so that a chart's derived names stay within their limits.
         name=chart.chart,
-        chart=chart.chart,
+        # A chart in an image registry has its whole address as its name; the provider would look
+        # for a list of charts behind a repository's.
+        chart=f"{chart.repository}/{chart.chart}" if in_registry else chart.chart,
         version=chart.version,
-        repository_opts={"repo": chart.repository},
+        repository_opts=None if in_registry else {"repo": chart.repository},
         namespace=namespace,
         create_namespace=False,
         atomic=True,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pulumi_kubernetes as k8s
 
 from ..contracts import In
-from ..domain.accelerators import GPU_RESOURCE
+from ..domain.accelerators import ACCELERATOR_LABEL, GPU_RESOURCE, Accelerator
 from ..kube import workload
 from . import runtimes
 from .endpoint_args import ModelEndpointArgs
@@ -68,7 +68,25 @@ def pod_spec(name: str, args: ModelEndpointArgs, wiring: Wiring) -> k8s.core.v1.
         pod["init_containers"] = [_loader(args, wiring)]
     if args.accelerator.is_gpu:
         pod["tolerations"] = [{"key": GPU_RESOURCE, "operator": "Exists", "effect": "NoSchedule"}]
+        pod["affinity"] = {"node_affinity": _kind_of_gpu(args.accelerator)}
     return pod
+
+
+def _kind_of_gpu(accelerator: Accelerator) -> k8s.core.v1.NodeAffinityArgsDict:
+    """Keep to nodes with this kind of GPU, and to those that don't say which kind they have."""
+    right: k8s.core.v1.NodeSelectorTermArgsDict = {
+        "match_expressions": [
+            {"key": ACCELERATOR_LABEL, "operator": "In", "values": [accelerator.value]}
+        ]
+    }
+    silent: k8s.core.v1.NodeSelectorTermArgsDict = {
+        "match_expressions": [{"key": ACCELERATOR_LABEL, "operator": "DoesNotExist"}]
+    }
+    return {
+        "required_during_scheduling_ignored_during_execution": {
+            "node_selector_terms": [right, silent]
+        }
+    }
 
 
 def _weights(args: ModelEndpointArgs) -> workload.Scratch:
