@@ -4,7 +4,7 @@ import json
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -33,13 +33,28 @@ class Gateway:
         Raises:
             DeployError: there is no answer; the message has the gateway's own words.
         """
-        body = _body(model, question)
-        step, heartbeat = f"asking {model}", Heartbeat(report, f"asking {model}")
+        step, body = f"asking {model}", _body(model, question)
+        reply = self._patiently(step, lambda: self._call("/v1/chat/completions", body), report)
+        return str(reply["choices"][0]["message"]["content"]).strip()
+
+    def models(self, report: Report) -> list[str]:
+        """Return the names of the endpoints that there are, waiting for the gateway.
+
+        Raises:
+            DeployError: there is no answer; the message has the gateway's own words.
+        """
+        reply = self._patiently("asking for models", lambda: self._call("/v1/models"), report)
+        return [str(model["id"]) for model in reply["data"]]
+
+    def _patiently(
+        self, step: str, call: Callable[[], dict[str, Any]], report: Report
+    ) -> dict[str, Any]:
+        """Call until there is an answer, or one that won't change by waiting."""
+        heartbeat = Heartbeat(report, step)
         deadline = time.monotonic() + _READY_LIMIT_SECONDS
         while True:
             try:
-                reply = self._post("/v1/chat/completions", body)
-                return str(reply["choices"][0]["message"]["content"]).strip()
+                return call()
             except urllib.error.HTTPError as error:
                 said = error.read().decode(errors="replace")
                 if error.code not in _NOT_YET or time.monotonic() > deadline:
@@ -60,10 +75,14 @@ class Gateway:
             f"-H 'Content-Type: application/json' -d '{body}'"
         )
 
-    def _post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+    def curl_models(self) -> str:
+        """Return the command that asks which models there are."""
+        return f"curl {self.address}/v1/models -H 'Authorization: Bearer '$LLM_PLATFORM_KEY"
+
+    def _call(self, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         request = urllib.request.Request(  # noqa: S310 - the address is the stack's own output
             self.address + path,
-            data=json.dumps(body).encode(),
+            data=json.dumps(body).encode() if body else None,
             headers={
                 "Authorization": f"Bearer {self.key}",
                 "Content-Type": "application/json",

@@ -23,6 +23,8 @@ from .paths import REPOSITORY
 
 # A count at the end, such as "+ 48 created", or a failure; not the ticks in between.
 _NEWS = re.compile(r"^[-+~]{0,2} ?\d+ [a-z ]+$|\*\*.* failed")
+# What diagnostics of one resource begin with, such as "  aws:eks:Addon (dev-aws-vpc-cni):".
+_RESOURCE = re.compile(r"  \S+ \(.+\):")
 _UNREADY_POD = re.compile(r"\[Pod ([a-z0-9.-]+)/([a-z0-9.-]+)\]")
 _WAIT_FOR_OWNER_SECONDS = 1800
 _SHOWN_LINES = 40
@@ -44,9 +46,15 @@ class Engine:
     backups: Path
     report: Report
 
-    def select(self, stack: str) -> None:
-        """Make the stack unless it is there."""
-        self._pulumi(f"selecting the stack {stack}", "stack", "select", "--create", stack)
+    def select(self, stack: str, secrets_provider: str = "") -> None:
+        """Make the stack unless it is there.
+
+        Args:
+            stack: Its name.
+            secrets_provider: What encrypts a new one's secrets; the backend's own when left out.
+        """
+        more = ["--secrets-provider", secrets_provider] if secrets_provider else []
+        self._pulumi(f"selecting the stack {stack}", "stack", "select", "--create", stack, *more)
 
     def configure(self, stack: str, values: Mapping[str, str]) -> None:
         """Write settings of the stack, each at its path, such as ``images.redis``."""
@@ -57,14 +65,19 @@ class Engine:
             title = f"writing the settings of {stack}"
             self._pulumi(title, "config", "set-all", "--stack", stack, "--path", *pairs)
 
-    def up(self, stack: str) -> None:
+    def up(self, stack: str, settings: Path | None = None) -> None:
         """Bring the stack up; a lock whose owner is dead is removed first.
+
+        Args:
+            stack: Its name.
+            settings: The file with its settings; that of the repository when left out.
 
         Raises:
             DeployError: the update failed, with the engine's own words.
         """
         self.heal(stack)
-        self._update(stack, "up", "--skip-preview")
+        where = ["--config-file", str(settings)] if settings else []
+        self._update(stack, "up", "--skip-preview", *where)
 
     def destroy(self, stack: str) -> None:
         """Remove all that the stack made; its history stays in the backend."""
@@ -77,12 +90,47 @@ class Engine:
         shown = self._pulumi(title, "stack", "output", "--stack", stack, "--json", "--show-secrets")
         return json.loads(shown)
 
+    def destroy_known(self, *stacks: str) -> None:
+        """Destroy those of these stacks that the backend knows, in this order."""
+        known = self.stacks()
+        for stack in stacks:
+            if stack in known:
+                self.destroy(stack)
+
     def stacks(self) -> list[str]:
         """Names of the stacks that the backend knows."""
-        return [
-            entry["name"]
-            for entry in json.loads(self._pulumi("listing stacks", "stack", "ls", "--json"))
-        ]
+        listed = json.loads(self._pulumi("listing stacks", "stack", "ls", "--json"))
+        # Pulumi Cloud says whose they are where that isn't the user's own organization.
+        return [entry["name"].rpartition("/")[2] for entry in listed]
+
+    def protected(self, stack: str) -> list[str]:
+        """URNs of what the stack refuses to delete."""
+        title = f"reading the state of {stack}"
+        state = json.loads(self._pulumi(title, "stack", "export", "--stack", stack))
+        resources = (state.get("deployment") or {}).get("resources") or []
+        return [it["urn"] for it in resources if it.get("protect")]
+
+    def backend(self) -> str:
+        """Address of where state is kept.
+
+        Raises:
+            StepError: nobody said where, or it can't be reached.
+        """
+        title = "looking for the place of Pulumi's state"
+        return str(json.loads(self._pulumi(title, "whoami", "--verbose", "--json"))["url"])
+
+    def has_plugin(self, name: str) -> bool:
+        """Tell whether a provider is installed, on PATH or where Pulumi keeps its own."""
+        if shutil.which(f"pulumi-resource-{name}", path=self.environ.get("PATH")):
+            return True
+        listed = json.loads(self._pulumi("listing plugins", "plugin", "ls", "--json") or "[]")
+        return any(it["name"] == name and it["kind"] == "resource" for it in listed)
+
+    @property
+    def fetches_plugins(self) -> bool:
+        """Whether Pulumi downloads the providers that it needs and doesn't find."""
+        off = self.environ.get("PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION", "")
+        return off.lower() not in {"1", "true"}
 
     def heal(self, stack: str) -> None:
         """Wait for a living owner of the stack's lock; remove the lock of one proven dead.
@@ -155,8 +203,8 @@ class Engine:
         """Copy what the engine prints to its log, and show what changes and what it waits for."""
         assert process.stdout is not None  # noqa: S101 - it was opened as a pipe
         heartbeat = Heartbeat(self.report, stack)
-        with log.open("w") as copy:
-            for line in process.stdout:
+        with log.open("w") as copy, process.stdout as lines:
+            for line in lines:
                 copy.write(line)
                 copy.flush()
                 what = line.strip()
@@ -226,13 +274,25 @@ def _start_of(pid: int) -> float | None:
 def _diagnostics(output: str) -> str:
     """Why the engine failed, in its own words, and where a pod that isn't ready says more."""
     _, found, diagnostics = output.partition("Diagnostics:\n")
-    lines = [
-        line
-        for line in (diagnostics if found else tail(output, _SHOWN_LINES)).splitlines()
-        if line.strip() and "warning: " not in line
-    ]
+    said = diagnostics if found else tail(output, _SHOWN_LINES)
+    lines = [line for line in said.splitlines() if line.strip() and "warning: " not in line]
+    lines = _errors(lines) or lines
     hints = [
         f"Its log: kubectl logs --namespace {namespace} {pod} --all-containers"
         for namespace, pod in dict.fromkeys(_UNREADY_POD.findall(diagnostics))
     ]
     return "\n".join([*lines[:_SHOWN_LINES], *hints])
+
+
+def _errors(lines: list[str]) -> list[str]:
+    """Leave out what resources said before they failed, such as what everything costs."""
+    kept: list[str] = []
+    header, failed = "", False
+    for line in lines:
+        if _RESOURCE.fullmatch(line):
+            header, failed = line, False
+        elif line.lstrip().startswith("error: ") and not failed:
+            kept, failed = [*kept, header, line], True
+        elif failed:
+            kept.append(line)
+    return kept

@@ -15,11 +15,9 @@ from . import session
 from .addons import ADDONS, addon_settings, present
 from .ask import QUESTION, Gateway
 from .cluster import Cluster, choose, require_same
-from .images import RECIPES, publish
-from .images.layers import LayerStore
-from .images.recipes import Workshop
+from .images import RECIPES, publish_all
 from .paths import Paths
-from .weights import publish_demo
+from .weights import Target, publish_demo
 
 FOUNDATION, PLATFORM = "foundation.local", "platform.local"
 _DATA_IMAGES = ("postgres", "redis", "objectstore")
@@ -57,7 +55,8 @@ class Local:
         engine.configure(FOUNDATION, self._foundation_settings(cluster, images))
         engine.up(FOUNDATION)
         self.report("4/6 weights")
-        source = publish_demo(engine.outputs(FOUNDATION), self.paths, self.report)
+        bucket = Target.of_local(engine.outputs(FOUNDATION))
+        source = publish_demo(bucket, self.paths, self.report)
         self.report("5/6 platform: gateway, cacher, endpoints")
         engine.select(PLATFORM)
         engine.configure(PLATFORM, self._platform_settings(cluster, images, source))
@@ -74,31 +73,19 @@ class Local:
             ours = not self.environ.get("CONTEXT")
             # A lab that doesn't answer takes all that is in it along, its stacks' state too.
             if not ours or lab.is_healthy(LabPaths.of_this_user()):
-                self._destroy()
+                engine = session.open_engine(self.paths, self.report)
+                engine.destroy_known(PLATFORM, FOUNDATION)
             if ours:
                 lab.down(self.report)
 
-    def _destroy(self) -> None:
-        engine = session.open_engine(self.paths, self.report)
-        known = engine.stacks()
-        for stack in (PLATFORM, FOUNDATION):
-            if stack in known:
-                engine.destroy(stack)
+    def env(self) -> dict[str, str]:
+        """Return the environment in which ``pulumi`` and ``kubectl`` work with it."""
+        return session.environment(self.paths)
 
     def publish_images(self, cluster: Cluster) -> dict[str, str]:
         """Make all images and push them; return each one's name by digest."""
         toolchain.ensure(["versitygw", *ADDONS], self.report)
-        workshop = Workshop(
-            LayerStore(self.paths.images),
-            self.paths.logs,
-            self.report,
-            toolchain.program,
-        )
-        workshop.store.remove_unfinished()
-        return {
-            name: publish(name, recipe, workshop, cluster.registry)
-            for name, recipe in RECIPES.items()
-        }
+        return publish_all(RECIPES, cluster.registry, self.paths, self.report)
 
     def _foundation_settings(self, cluster: Cluster, images: Mapping[str, str]) -> dict[str, str]:
         return {

@@ -40,6 +40,15 @@ class Paths:
         """File backends, one for each cluster of the user's; the lab's lies with its cluster."""
         return self.state / "pulumi"
 
+    def environment(self, name: str) -> Path:
+        """What is kept of an environment in a cloud: what was made for it, and its settings."""
+        return self.state / "environments" / name
+
+    @property
+    def certificates(self) -> Path:
+        """Certificates of authorities that clouds sign their databases' with."""
+        return self.state / "certificates"
+
     @property
     def passphrase(self) -> Path:
         """What encrypts the secrets in that state; made once, readable by its owner only."""

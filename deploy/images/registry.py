@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from ..errors import DeployError
 from .layers import EPOCH, Layer
 from .recipes import Recipe, Workshop
 
+# The images are our own: whose signature they'd need isn't for this machine's policy to say.
+_SKOPEO = ("skopeo", "--insecure-policy")
 _OCI = "application/vnd.oci.image"
 _CREATED = "2026-01-01T00:00:00Z"
 assert EPOCH == 1_767_225_600  # noqa: S101 - the same moment as _CREATED
@@ -27,10 +30,12 @@ class Registry:
     Args:
         prefix: Host, port and path before an image's name, such as ``10.88.0.1:5000/llm-platform``.
         insecure: Whether it speaks plain HTTP, as the lab's does on the machine's own network.
+        login: The file with the login for it; skopeo's own when left out.
     """
 
     prefix: str
     insecure: bool = False
+    login: Path | None = None
 
 
 def publish(name: str, recipe: Recipe, workshop: Workshop, registry: Registry) -> str:
@@ -51,11 +56,33 @@ def publish(name: str, recipe: Recipe, workshop: Workshop, registry: Registry) -
     with workshop.store.scratch() as scratch:
         layout = Path(scratch)
         digest = _write_layout(layout, recipe, layers)
-        verify = "false" if registry.insecure else "true"
         target = f"docker://{repository}:{digest.removeprefix('sha256:')[:16]}"
-        command = ["skopeo", "--insecure-policy", "copy", "--quiet", f"--dest-tls-verify={verify}"]
-        run(f"pushing {target}", [*command, "--preserve-digests", f"oci:{layout}:image", target])
+        if _held(target, registry) != digest:
+            _push(layout, target, registry)
     return f"{repository}@{digest}"
+
+
+def _held(target: str, registry: Registry) -> str:
+    """Return the digest of what a tag names already; nothing when that can't be said.
+
+    A registry whose tags never move refuses the same image again too: ECR does (PutImage,
+    ``ImageTagAlreadyExistsException``; github.com/aws/containers-roadmap/issues/2179).
+    """
+    command = [*_SKOPEO, "inspect", "--raw", *_options("", registry), target]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    if done.returncode != 0:
+        return ""
+    return f"sha256:{hashlib.sha256(done.stdout).hexdigest()}"
+
+
+def _push(layout: Path, target: str, registry: Registry) -> None:
+    command = [*_SKOPEO, "copy", "--quiet", *_options("dest-", registry)]
+    run(f"pushing {target}", [*command, "--preserve-digests", f"oci:{layout}:image", target])
+
+
+def _options(side: str, registry: Registry) -> list[str]:
+    verify = f"--{side}tls-verify={'false' if registry.insecure else 'true'}"
+    return [verify, f"--{side}authfile={registry.login}"] if registry.login else [verify]
 
 
 def _write_layout(layout: Path, recipe: Recipe, layers: list[Layer]) -> str:

@@ -8,18 +8,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..errors import DeployError
 from ..paths import REPOSITORY
+from ..settings import STEP, StackSettings
 from .plan import Capacity, PreflightPlan, WantedNodes
 
 if TYPE_CHECKING:
     from components.aws.foundation_args import AwsWishes, GpuPoolWish
     from components.aws.overflow import OverflowPool
 
-STEP = "reading the settings"
-_PREFIX = "llm-platform:"
 _KEPT: set[Capacity] = {"on-demand", "reservation"}
 
 
@@ -34,7 +31,9 @@ def read(environment: str, folder: Path = REPOSITORY / "stacks") -> PreflightPla
         raise DeployError(STEP, f"there is no {file}; is ENV={environment} an environment?")
     settings = _settings(file)
     if settings.get("cloud") != "aws":
-        raise DeployError(STEP, f"{file}: it hasn't {_PREFIX}cloud: aws, so nothing is to check")
+        raise DeployError(
+            STEP, f"{file}: it hasn't llm-platform:cloud: aws, so nothing is to check"
+        )
     above = _settings(folder / f"Pulumi.platform.{environment}.yaml")
     return plan_of(
         environment,
@@ -45,18 +44,8 @@ def read(environment: str, folder: Path = REPOSITORY / "stacks") -> PreflightPla
     )
 
 
-def _settings(file: Path) -> dict[str, Any]:
-    if not file.exists():
-        return {}
-    try:
-        config = (yaml.safe_load(file.read_text()) or {}).get("config") or {}
-    except (yaml.YAMLError, AttributeError) as error:
-        raise DeployError(STEP, f"{file} isn't a stack's settings: {error}") from error
-    return {
-        str(name).removeprefix(_PREFIX): value
-        for name, value in config.items()
-        if str(name).startswith(_PREFIX)
-    }
+def _settings(file: Path) -> Mapping[str, Any]:
+    return StackSettings.read(file).given if file.exists() else {}
 
 
 def _wishes(environment: str, settings: Mapping[str, Any]) -> "AwsWishes":
