@@ -44,7 +44,8 @@ def require_reachable(kubeconfig: str, connect: Connect = socket.create_connecti
     except OSError as error:
         raise pulumi.RunError(
             f"cluster unreachable: {url.geturl()} doesn't take connections ({error}). Nothing was "
-            "changed. Start the cluster or correct llm-platform:kubeconfig, then run this again"
+            "changed. Start the cluster, or reach it from here: by llm-platform:kubeconfig where "
+            "that says it, from inside of its network where its API is private"
         ) from error
     return kubeconfig
 

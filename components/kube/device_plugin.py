@@ -101,8 +101,8 @@ class GpuMetrics(pulumi.ComponentResource):
     """Measures every GPU: use, memory, temperature, errors.
 
     Creates, from NVIDIA's chart, an exporter (DCGM) on every node with the label
-    ``nvidia.com/gpu.present``, which Prometheus asks at port 9400. With ``existing`` it creates
-    nothing.
+    ``nvidia.com/gpu.present``, which answers at port 9400 and is annotated for a Prometheus that
+    goes by that. With ``existing`` it creates nothing.
     """
 
     ready: Sequence[pulumi.Resource]
