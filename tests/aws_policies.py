@@ -4,8 +4,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.aws_outputs import build_aws  # isort: skip - it quietens what comes next
-
 from components import Cacher, CacherArgs, Gateway, GatewayArgs
 from components.aws import policies, rights
 from components.aws.boundary import Boundary
@@ -16,6 +14,7 @@ from components.aws.registry import AwsRegistry
 from components.aws.team import AwsTeam
 from tests import aws_samples, samples
 from tests.aws_samples import ENVIRONMENT, KEYS
+from tests.harness import build
 
 Policy = dict[str, Any]
 
@@ -45,7 +44,7 @@ def cacher() -> Any:
 
 
 def _of(kind: str, field: str, program: Callable[[], Any], name: str = "") -> Policy:
-    built = build_aws(program)
+    built = build(program)
     found = [it for it in built.all(kind) if name in it.name]
     assert len(found) == 1, [it.name for it in found]
     return json.loads(found[0].inputs[field])
@@ -57,7 +56,7 @@ def _statements(statements: policies.Statements) -> Policy:
 
         pulumi.export("policy", policies.document(statements))
 
-    return json.loads(build_aws(program).exports["policy"])
+    return json.loads(build(program).exports["policy"])
 
 
 def _queue(kind: str) -> Policy:

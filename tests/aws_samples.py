@@ -1,20 +1,26 @@
-"""One valid instance of everything that people write for AWS' data side."""
+"""One valid instance of what people write for AWS: data, identities, the whole foundation."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pulumi
 
-from tests.aws_outputs import ACCOUNT, REGION, arn  # isort: skip - it quietens what comes next
-
+from components.aws import policies, rights
 from components.aws.account import AwsAccount
 from components.aws.boundary import Boundary, BoundaryArgs
 from components.aws.bucket import PrivateBucket, PrivateBucketArgs
 from components.aws.database import AwsDatabase, AwsDatabaseArgs
 from components.aws.doors import Clients
+from components.aws.foundation import AwsFoundation
+from components.aws.foundation_args import AwsFoundationArgs, ClusterWish, GpuPoolWish
 from components.aws.fsx import Lustre, LustreArgs
 from components.aws.identity import PodIdentity
 from components.aws.keys import AwsKeys, AwsKeysArgs
+from components.aws.load_balancer import GatewayDoor, GatewayDoorArgs
+from components.aws.load_balancer_controller import (
+    LoadBalancerController,
+    LoadBalancerControllerArgs,
+)
 from components.aws.pod_role import PodRole, PodRoleArgs
 from components.aws.queues import of_all
 from components.aws.redis import AwsRedis, AwsRedisArgs
@@ -22,6 +28,7 @@ from components.aws.registry import AwsRegistry, AwsRegistryArgs
 from components.aws.storage import AwsStorage, AwsStorageArgs
 from components.aws.stored_secret import StoredSecret, StoredSecretArgs
 from components.aws.team import AwsTeam, AwsTeamArgs
+from components.domain.accelerators import Accelerator
 from components.foundation import (
     Bucket,
     ClusterAccess,
@@ -32,7 +39,8 @@ from components.foundation import (
     Registry,
     SqsQueues,
 )
-from tests import samples
+from tests import eks_samples, samples
+from tests.aws_outputs import ACCOUNT, REGION, arn
 from tests.samples import known, secret
 
 ENVIRONMENT = "prod-aws"
@@ -176,14 +184,49 @@ def lustre_args(**changes: Any) -> LustreArgs:
     return LustreArgs(**{**fields, **changes})
 
 
+def foundation_args(**changes: Any) -> AwsFoundationArgs:
+    fields: dict[str, Any] = {
+        "account": account(),
+        "network": eks_samples.network_args(),
+        "cluster": ClusterWish(deployer_arn=eks_samples.DEPLOYER),
+        "gpu_pools": {"l40s": GpuPoolWish(accelerator=Accelerator.L40S, warm_floor=1, max_nodes=4)},
+        "database_ca": CA,
+    }
+    return AwsFoundationArgs(**{**fields, **changes})
+
+
+def door_args(**changes: Any) -> GatewayDoorArgs:
+    fields: dict[str, Any] = {
+        "vpc_id": "vpc-1",
+        "subnet_ids": ("subnet-a", "subnet-b"),
+        "node_security_group": "sg-cluster",
+        "namespace": "llm-platform",
+        "service": "gateway",
+        "pod_port": 8080,
+        "domain": "llm.example.com",
+        "zone_id": "Z0123456789ABCDEFGHIJ",
+        "clients": ("10.0.0.0/8",),
+        "request_timeout_seconds": 600,
+    }
+    return GatewayDoorArgs(**{**fields, **changes})
+
+
+def controller_args(**changes: Any) -> LoadBalancerControllerArgs:
+    fields: dict[str, Any] = {"account": account(), "cluster_name": ENVIRONMENT, "vpc_id": "vpc-1"}
+    return LoadBalancerControllerArgs(**{**fields, **changes})
+
+
 COMPONENTS: dict[str, Callable[[str], pulumi.ComponentResource]] = {
     "AwsDatabase": lambda name: AwsDatabase(name, database_args()),
+    "AwsFoundation": lambda name: AwsFoundation(name, foundation_args()),
     "AwsKeys": lambda name: AwsKeys(name, AwsKeysArgs(account=account())),
     "AwsRedis": lambda name: AwsRedis(name, redis_args()),
     "AwsRegistry": lambda name: AwsRegistry(name, registry_args()),
     "AwsStorage": lambda name: AwsStorage(name, storage_args()),
     "AwsTeam": lambda name: AwsTeam(name, team_args()),
     "Boundary": lambda name: Boundary(name, boundary_args()),
+    "GatewayDoor": lambda name: GatewayDoor(name, door_args(domain=f"llm.{name[-3:]}.example.com")),
+    "LoadBalancerController": lambda name: LoadBalancerController(name, controller_args()),
     "Lustre": lambda name: Lustre(name, lustre_args()),
     "PodRole": lambda name: PodRole(
         name,
@@ -192,7 +235,7 @@ COMPONENTS: dict[str, Callable[[str], pulumi.ComponentResource]] = {
             cluster_name=ENVIRONMENT,
             namespace="llm-platform",
             service_account="gateway",
-            policy="{}",
+            policy=policies.document(rights.count_queues(account(), queues())),
         ),
     ),
     "PrivateBucket": lambda name: PrivateBucket(
@@ -203,4 +246,4 @@ COMPONENTS: dict[str, Callable[[str], pulumi.ComponentResource]] = {
         StoredSecretArgs(description="Passwords", keys=("password",), key_arn=KEYS["data"]),
     ),
 }
-"""Every component of the data side, made in the way that most use it."""
+"""Every component of these, made in the way that most use it."""

@@ -5,8 +5,6 @@ from typing import Any
 
 import pulumi
 
-from tests.eks_outputs import ACCOUNT, CERTIFICATE, REGION, arn  # isort: skip
-
 from components.aws.account import AwsAccount
 from components.aws.cluster import Cluster, NodeCluster
 from components.aws.cluster_addons import BEFORE_NODES, ClusterAddons, ClusterAddonsArgs
@@ -30,6 +28,7 @@ from components.kube.device_plugin import (
     GpuMetrics,
     GpuMetricsArgs,
 )
+from tests.aws_outputs import ACCOUNT, CERTIFICATE, REGION, arn
 from tests.samples import known
 
 ZONES = (f"{REGION}a", f"{REGION}b")

@@ -11,13 +11,19 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
+from unittest.mock import patch
 
 import pulumi
 from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime import mocks, rpc, settings
-from pulumi.runtime.proto import resource_pb2
+from pulumi.runtime import resource as registration
+from pulumi.runtime._callbacks import _CallbackServicer
+from pulumi.runtime.proto import resource_pb2, source_pb2
+
+from tests import aws_outputs
 
 STACK = "platform.test"
+_STACK = "pulumi:pulumi:Stack"
 _SECRET = rpc._special_secret_sig
 _SIGNATURE = rpc._special_sig_key
 
@@ -38,11 +44,21 @@ class Recorded:
     ignore_changes: tuple[str, ...]
     secret_outputs: tuple[str, ...]
     provider: str
+    protect: bool
     timeouts: Mapping[str, str]
 
     @property
     def kind(self) -> str:
         return self.type.rpartition(":")[2]
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it is one object of Kubernetes, not a chart of many."""
+        return self.type.startswith("kubernetes:") and self.kind != "Release"
+
+    @property
+    def is_aws(self) -> bool:
+        return self.type.startswith("aws:")
 
     @property
     def object_name(self) -> str:
@@ -52,15 +68,26 @@ class Recorded:
     def namespace(self) -> str:
         return str(self.inputs.get("metadata", {}).get("namespace", ""))
 
+    def has(self, path: str) -> bool:
+        """Say whether there is an input at a path of plain names."""
+        value: Any = self.inputs
+        for part in path.split("."):
+            assert part.isidentifier(), f"{path} would need quoting"
+            if part not in value:
+                return False
+            value = value[part]
+        return True
+
 
 @dataclass(kw_only=True)
 class Built:
-    """What a program registered, exported and returned."""
+    """What a program registered, exported, asked and returned."""
 
     resources: list[Recorded]
     registered_outputs: dict[str, dict[str, Any]]
     exports: dict[str, Any] = field(default_factory=dict)
     secret_exports: set[str] = field(default_factory=set)
+    asked: list[dict[str, Any]] = field(default_factory=list)
     value: Any = None
 
     def all(self, kind: str) -> list[Recorded]:
@@ -79,18 +106,37 @@ class Built:
         """Yield the spec of every pod template with the name of what holds it."""
         for resource in self.resources:
             template = resource.inputs.get("spec", {}).get("template") if resource.inputs else None
-            if isinstance(template, dict) and "spec" in template:
+            if isinstance(template, dict) and "containers" in template.get("spec", {}):
                 yield f"{resource.kind}/{resource.object_name}", template["spec"]
+
+    @property
+    def protected(self) -> set[str]:
+        """The names of what Pulumi refuses to delete or replace."""
+        return {resource.name for resource in self.resources if resource.protect}
 
     def by_urn(self) -> dict[str, Recorded]:
         return {resource.urn: resource for resource in self.resources}
 
+    def before(self, resource: Recorded) -> list[Recorded]:
+        """Return all that a resource waits for: directly, through others, or by its parents.
+
+        They are made before it, and deleted after it.
+        """
+        urns, found = self.by_urn(), dict[str, Recorded]()
+        waiting = [*resource.depends_on, resource.parent]
+        while waiting:
+            urn = waiting.pop()
+            if urn in urns and urn not in found:
+                found[urn] = urns[urn]
+                waiting += [*urns[urn].depends_on, urns[urn].parent]
+        return list(found.values())
+
 
 class _Nothing(mocks.Mocks):
-    """Refuses what nobody expected: a component must not look anything up."""
+    """What is never asked, for the monitor answers by itself."""
 
     def call(self, args: mocks.MockCallArgs) -> Any:
-        raise AssertionError(f"unexpected invoke {args.token}")
+        raise AssertionError("the monitor answers by itself")
 
     def new_resource(self, args: mocks.MockResourceArgs) -> Any:
         raise AssertionError("the monitor answers by itself")
@@ -98,16 +144,37 @@ class _Nothing(mocks.Mocks):
 
 class _Monitor(mocks.MockMonitor):
     def __init__(
-        self, *, unknown: bool, foreign: Mapping[str, Mapping[str, Any]], secrets: set[str]
+        self,
+        *,
+        unknown: bool,
+        foreign: Mapping[str, Mapping[str, Any]],
+        secrets: set[str],
+        answers: Mapping[str, Any],
     ) -> None:
         super().__init__(_Nothing())
         self.seen: list[Recorded] = []
         self.outputs: dict[str, dict[str, Any]] = {}
+        self.asked: list[dict[str, Any]] = []
         self._unknown, self._foreign, self._secrets = unknown, foreign, secrets
+        self._answers = answers
+
+    def make_urn(self, parent: str, type_: str, name: str) -> str:
+        """Return what the engine would call it: by the types of all that it is a part of."""
+        above = parent.split("::")[2] if parent else _STACK
+        kind = type_ if above == _STACK else f"{above}${type_}"
+        stack, project = settings.get_stack(), settings.get_project()
+        return f"urn:pulumi:{stack}::{project}::{kind}::{name}"
+
+    def Invoke(self, request: Any) -> Any:  # noqa: N802
+        assert request.tok in self._answers, f"unexpected invoke {request.tok}"
+        self.asked.append(json_format.MessageToDict(request.args))
+        answer = struct_pb2.Struct()
+        answer.update(self._answers[request.tok])
+        return resource_pb2.ResourceInvokeResponse(**{"return": answer})
 
     def RegisterResource(self, request: Any) -> Any:  # noqa: N802 - the engine's name
         urn = self.make_urn(request.parent, request.type, request.name)
-        if request.type == "pulumi:pulumi:Stack":
+        if request.type == _STACK:
             return resource_pb2.RegisterResourceResponse(urn=urn)
         secret_paths: list[str] = []
         inputs = _plain(json_format.MessageToDict(request.object), "", secret_paths)
@@ -125,6 +192,7 @@ class _Monitor(mocks.MockMonitor):
                 ignore_changes=tuple(request.ignoreChanges),
                 secret_outputs=tuple(request.additionalSecretOutputs),
                 provider=request.provider,
+                protect=request.protect,
                 timeouts={
                     "create": request.customTimeouts.create,
                     "update": request.customTimeouts.update,
@@ -136,7 +204,7 @@ class _Monitor(mocks.MockMonitor):
         state = struct_pb2.Struct()
         if request.custom and not self._unknown:
             state.CopyFrom(request.object)
-            _give_back(request.type, state)
+            _give_back(request.type, request.name, state)
             for name in request.additionalSecretOutputs:
                 if name in state.fields:
                     _mark_secret(state, name)
@@ -182,8 +250,9 @@ def _plain(value: Any, path: str, secret_paths: list[str]) -> Any:
     return value
 
 
-def _give_back(kind: str, state: struct_pb2.Struct) -> None:
-    """Add what the cluster itself would add."""
+def _give_back(kind: str, name: str, state: struct_pb2.Struct) -> None:
+    """Add what the cluster itself would add, or the cloud."""
+    aws_outputs.give_back(kind, name, state)
     if kind == "kubernetes:core/v1:Service":
         state.fields["spec"].struct_value.update({"clusterIP": "10.96.0.99"})
     is_secret = kind == "kubernetes:core/v1:Secret" and "type" in state.fields
@@ -209,6 +278,7 @@ def build(
     stack: str = STACK,
     foreign: Mapping[str, Mapping[str, Any]] | None = None,
     secrets: set[str] | None = None,
+    answers: Mapping[str, Any] | None = None,
 ) -> Built:
     """Run ``program`` and return what it registered.
 
@@ -218,10 +288,13 @@ def build(
         stack: The running stack's name.
         foreign: The outputs of other stacks, by the stack's name.
         secrets: Which of those outputs are secret.
+        answers: What look-ups are answered, by their token; any other is refused.
     """
-    monitor = _Monitor(unknown=preview, foreign=foreign or {}, secrets=secrets or set())
+    monitor = _Monitor(
+        unknown=preview, foreign=foreign or {}, secrets=secrets or set(), answers=answers or {}
+    )
     loop = asyncio.get_event_loop()
-    built = Built(resources=monitor.seen, registered_outputs=monitor.outputs)
+    built = Built(resources=monitor.seen, registered_outputs=monitor.outputs, asked=monitor.asked)
     settings.set_root_resource(None)
     pulumi.runtime.set_mocks(
         _Nothing(), project="llm-platform", stack=stack, preview=preview, monitor=monitor
@@ -232,7 +305,9 @@ def build(
         built.value = program()
 
     try:
-        run()
+        # Where in the program each was made interests nobody here, and takes a quarter of the time.
+        with patch.object(registration, "_get_stack_trace", source_pb2.StackTrace):
+            run()
         root = settings.get_root_resource()
         for name, value in dict(getattr(root, "outputs", {})).items():
             output = pulumi.Output.from_input(value)
@@ -255,6 +330,8 @@ def own_event_loop() -> Iterator[None]:
     try:
         yield
     finally:
+        # What answers the engine's hooks, where a program has some.
+        loop.run_until_complete(_CallbackServicer.shutdown())
         for task in asyncio.all_tasks(loop):
             task.cancel()
         loop.run_until_complete(asyncio.sleep(0))

@@ -340,13 +340,19 @@ COMPONENTS: dict[str, Callable[[str], pulumi.ComponentResource]] = {
     ),
     "ModelEndpoint": lambda name: ModelEndpoint(name, llama_endpoint()),
 }
-"""Every exported component, made in the way that most use it."""
+"""Every component of no cloud and of the local one, made in the way that most use it."""
 
 
 @cache
-def published_foundation() -> Built:
+def published_foundation(*, preview: bool = False) -> Built:
     """Return the foundation stack with its usual settings; built once, for it is only read."""
-    return build_foundation()
+    return build_foundation(preview=preview)
+
+
+@cache
+def usual_platform(*, preview: bool = False) -> Built:
+    """Return the platform stack with its usual settings; built once, for it is only read."""
+    return build_platform(preview=preview)
 
 
 def build_foundation(*, preview: bool = False, **settings: Any) -> Built:

@@ -221,6 +221,7 @@ class AwsFoundation(pulumi.ComponentResource):
                 account=self._args.account,
                 key_arn=self._keys.images_arn,
                 images_kept=wish.images_kept,
+                boundary_arn=self._args.boundary_arn,
                 ephemeral=self._args.ephemeral,
                 prefix=self._name,
                 repositories=wish.repositories,

@@ -1,12 +1,13 @@
 """What leads to the gateway from outside: a load balancer, a certificate, and a name."""
 
 from collections.abc import Sequence
-from typing import Self
+from ipaddress import IPv4Network
+from typing import Annotated, Self
 
 import pulumi
 import pulumi_aws as aws
 import pulumi_kubernetes as k8s
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from ..contracts import In
 from ..domain.args import Args
@@ -20,6 +21,19 @@ _TLS = "ELBSecurityPolicy-TLS13-1-2-2021-06"
 """TLS 1.3 and 1.2 (ALB user guide, "Security policies", read 2026-11)."""
 _LONGEST_IDLE_SECONDS = 4000
 """Of an application load balancer (ALB user guide, "Load balancer attributes")."""
+
+
+def _range(value: str) -> str:
+    try:
+        return str(IPv4Network(value))
+    except ValueError as error:
+        raise ValueError(
+            f"{value!r} isn't a range of IPv4 addresses ({error}): write such as 10.0.0.0/8"
+        ) from None
+
+
+ClientRange = Annotated[str, AfterValidator(_range)]
+"""A range of IPv4 addresses; the door has no others."""
 
 
 class GatewayDoorArgs(Args):
@@ -45,7 +59,7 @@ class GatewayDoorArgs(Args):
     """A certificate of ACM for the name; made and proven in the zone when left out."""
     public: bool = False
     """Whether it has public addresses."""
-    clients: tuple[str, ...] = Field(min_length=1)
+    clients: tuple[ClientRange, ...] = Field(min_length=1)
     """Ranges of addresses that may come in."""
     request_timeout_seconds: int = Field(ge=1)
     """The longest request; a stream that is silent for so long isn't cut off."""
@@ -100,7 +114,7 @@ class GatewayDoor(pulumi.ComponentResource):
         )
         for client in args.clients:
             aws.vpc.SecurityGroupIngressRule(
-                f"{self._name}-from-{client.replace('/', '-').replace(':', '-')}",
+                f"{self._name}-from-{client.replace('/', '-')}",
                 security_group_id=group.id,
                 cidr_ipv4=client,
                 ip_protocol="tcp",

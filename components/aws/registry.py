@@ -99,6 +99,8 @@ class AwsRegistryArgs(Args):
     images_kept: int = Field(default=100, ge=1)
     """How many images each repository keeps; the oldest go first. More than the number that could
     still be running or be gone back to."""
+    boundary_arn: In[str] | None = None
+    """The permissions boundary of the role with which ECR makes repositories for copies."""
     ephemeral: bool = False
     """Whether the environment may be thrown away: no protection, and deleted with their images."""
 
@@ -208,6 +210,7 @@ class AwsRegistry(pulumi.ComponentResource):
                     }
                 ]
             ),
+            permissions_boundary=args.boundary_arn,
             opts=self._child,
         )
         repositories = args.account.arn("ecr", f"repository/{self.mirror_prefix}/*")

@@ -90,6 +90,7 @@ import ast
 import base64
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,8 @@ import pulumi_kubernetes as k8s
 import pytest
 
 from components import ModelEndpoint
-from tests import samples
+from tests import aws_stacks, samples
+from tests.exported import COMPONENTS, made
 from tests.harness import Built, Recorded, build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,23 +112,48 @@ BUILT_IN = {
     "policy",
     "networking.k8s.io",
     "rbac.authorization.k8s.io",
+    "storage.k8s.io",
     "apiregistration.k8s.io",
     "admissionregistration.k8s.io",
     "autoscaling",
     "helm.sh",
 }
+HOLD_SECRETS = {"Secret", "SecretVersion", "User", "kubernetes"}
+GIVE_SECRETS = {"Gateway", "GeneratedSecret", "StoredSecret", "Team"}
+"""Components with a secret among their outputs."""
 DEFINES = {"CustomResourceDefinition", "Release"}
 
 
-def both_stacks(**how: Any) -> list[Built]:
-    return [samples.build_foundation(**how), samples.build_platform(**how)]
+SCALED: dict[str, Any] = {"metrics": "keda", "gateway": {"max_replicas": 3}}
+"""A platform with custom resources of its own."""
 
 
-def with_charts(**how: Any) -> Built:
-    """Return the platform with its add-ons from charts, and with custom resources of its own."""
+def both_stacks(*, preview: bool = False) -> list[Built]:
+    return [
+        samples.published_foundation(preview=preview),
+        samples.usual_platform(preview=preview),
+    ]
+
+
+def in_aws() -> list[Built]:
+    return [
+        it
+        for environment in map(aws_stacks.environment, aws_stacks.ENVIRONMENTS)
+        for it in (environment.below, environment.above)
+    ]
+
+
+@cache
+def with_charts(*, preview: bool = False, scaled: bool = False) -> Built:
+    """Return the platform with its add-ons from charts."""
     names = ("keda", "prometheus_adapter", "metrics_server")
     addons = samples.addon_settings(**{name: {"source": "chart"} for name in names})
-    return samples.build_platform(addons=addons, **how)
+    return samples.build_platform(preview=preview, addons=addons, **(SCALED if scaled else {}))
+
+
+@cache
+def scaled_platform() -> Built:
+    return samples.build_platform(**SCALED)
 
 
 def test_the_number_of_workers_has_one_owner() -> None:
@@ -168,27 +195,37 @@ def secrets_of(built: Built) -> set[str]:
             texts |= {encoded, base64.b64decode(encoded).decode()}
         for plain in secret.inputs.get("stringData", {}).values():
             texts |= {plain, base64.b64encode(plain.encode()).decode()}
+    for version in built.all("SecretVersion"):
+        texts |= set(json.loads(version.inputs["secretString"]).values())
     # Where the bucket is isn't secret; it stands beside what is.
     return {text for text in texts if len(text) > 12 and not text.startswith("http")}
 
 
 def test_secrets_are_nowhere_but_in_secrets() -> None:
-    for built in [
-        *both_stacks(),
-        with_charts(),
-        *(build(lambda make=make: make("one")) for make in samples.COMPONENTS.values()),
-    ]:
+    every = [made(name, "one") for name in COMPONENTS]
+    for built in [*both_stacks(), with_charts(), *in_aws(), *every]:
         secrets = secrets_of(built)
         for resource in built.resources:
-            if resource.kind in {"Secret", "kubernetes"}:
+            if resource.kind in HOLD_SECRETS:
                 continue
             text = json.dumps(resource.inputs)
             assert not [secret for secret in secrets if secret in text], resource.name
         for urn, outputs in built.registered_outputs.items():
-            if "GeneratedSecret" in urn or "Gateway" in urn or "Team" in urn:
+            if urn.split("::")[2].rpartition(":")[2] in GIVE_SECRETS:
                 continue
             text = json.dumps(outputs)
             assert not [secret for secret in secrets if secret in text], urn
+
+
+def test_secrets_of_the_foundation_are_nowhere_but_in_secrets_of_the_platform() -> None:
+    for environment in map(aws_stacks.environment, aws_stacks.ENVIRONMENTS):
+        below, above = environment.below, environment.above
+        secrets = {below.exports[name] for name in below.secret_exports}
+        assert len(secrets) == 3
+        for resource in above.resources:
+            if resource.kind not in HOLD_SECRETS:
+                text = json.dumps(resource.inputs)
+                assert not [secret for secret in secrets if secret in text], resource.name
 
 
 def resource_calls_inside_apply(source: str) -> Iterator[int]:
@@ -210,7 +247,9 @@ def _looks_like_a_resource(call: ast.Call) -> bool:
     name = ast.unparse(call.func)
     if name.startswith(("k8s.", "pulumi_kubernetes.")):
         return True
-    return name in samples.COMPONENTS or any(word.arg == "opts" for word in call.keywords)
+    if name.startswith(("aws.", "pulumi_aws.")) and name.rpartition(".")[2][0].isupper():
+        return True
+    return name in COMPONENTS or any(word.arg == "opts" for word in call.keywords)
 
 
 def test_no_resource_is_made_inside_apply() -> None:
@@ -224,8 +263,9 @@ def test_a_resource_made_inside_apply_would_be_found() -> None:
     planted = (
         "def make(x):\n    return k8s.core.v1.Secret('a', opts=o)\n"
         "out.apply(make)\nout.apply(lambda x: Team('a', x))\nout.apply(lambda x: x.upper())\n"
+        "out.apply(lambda x: aws.ec2.Eip('a'))\n"
     )
-    assert sorted(resource_calls_inside_apply(planted)) == [2, 4]
+    assert sorted(resource_calls_inside_apply(planted)) == [2, 4, 6]
 
 
 def custom_resources_without_their_operator(built: Built) -> list[str]:
@@ -251,10 +291,9 @@ def custom_resources_without_their_operator(built: Built) -> list[str]:
 
 
 def test_custom_resources_wait_for_what_defines_them() -> None:
-    scaled: dict[str, Any] = {"metrics": "keda", "gateway": {"max_replicas": 3}}
-    for built in [*both_stacks(), samples.build_platform(**scaled), with_charts(**scaled)]:
+    for built in [*both_stacks(), scaled_platform(), with_charts(scaled=True), *in_aws()]:
         assert custom_resources_without_their_operator(built) == []
-    assert samples.build_platform(**scaled).all("ScaledObject")
+    assert scaled_platform().all("ScaledObject")
 
 
 def test_a_custom_resource_that_does_not_wait_would_be_found() -> None:
@@ -280,6 +319,7 @@ def test_a_custom_resource_that_does_not_wait_would_be_found() -> None:
     assert custom_resources_without_their_operator(build(program)) == ["does-not"]
 
 
+@cache
 def with_image(digest: str) -> Built:
     return samples.build_platform(
         images={
@@ -312,7 +352,7 @@ def rolls_by(built: Built, kind: str, name: str) -> str:
 
 
 def test_configuration_changes_in_place_and_rolls_the_pods() -> None:
-    before = samples.build_platform()
+    before = samples.usual_platform()
     after = samples.build_platform(gateway={"request_timeout_seconds": 60})
     assert rolls_by(before, "Deployment", "gateway") == rolls_by(
         samples.build_platform(gateway={"replicas": 2}), "Deployment", "gateway"
@@ -328,12 +368,12 @@ def test_configuration_changes_in_place_and_rolls_the_pods() -> None:
 
 @pytest.mark.parametrize("name", ["postgres", "redis", "objectstore"])
 def test_a_new_password_rolls_what_reads_it_at_its_start(name: str) -> None:
-    first, second = samples.build_foundation(), samples.build_foundation()
+    first, second = samples.published_foundation(), samples.build_foundation()
     assert rolls_by(first, "StatefulSet", name) != rolls_by(second, "StatefulSet", name)
 
 
 def test_a_migration_that_failed_is_made_anew_by_the_next_update() -> None:
-    metadata = samples.build_platform().one("Job").inputs["metadata"]
+    metadata = samples.usual_platform().one("Job").inputs["metadata"]
     assert metadata["annotations"] == {"pulumi.com/replaceUnready": "true"}
 
 
@@ -349,12 +389,9 @@ def test_an_unreachable_cluster_stops_the_platform_before_anything_is_registered
 
 
 def test_every_ignored_path_exists() -> None:
-    ignored = [it for built in both_stacks() for it in built.resources if it.ignore_changes]
+    stacks = [*both_stacks(), *in_aws()]
+    ignored = [it for built in stacks for it in built.resources if it.ignore_changes]
     assert len(ignored) >= 5
     for resource in ignored:
         for path in resource.ignore_changes:
-            value: Any = resource.inputs
-            for part in path.split("."):
-                assert part.isidentifier(), f"{path} would need quoting"
-                assert part in value, f"{resource.name} has no {path}"
-                value = value[part]
+            assert resource.has(path), f"{resource.name} has no {path}"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from components import ModelEndpoint
-from tests import samples
+from tests import aws_stacks, samples
 from tests.harness import Built, Recorded, build
 
 CASES: dict[str, Callable[[], Built]] = {
@@ -23,7 +23,7 @@ CASES: dict[str, Callable[[], Built]] = {
     "gateway": lambda: build(lambda: samples.COMPONENTS["Gateway"]("gateway")),
     "cacher": lambda: build(lambda: samples.COMPONENTS["Cacher"]("cacher")),
     "team": lambda: build(lambda: samples.COMPONENTS["Team"]("demo")),
-    "foundation-local": samples.build_foundation,
+    "foundation-local": samples.published_foundation,
 }
 
 
@@ -54,17 +54,25 @@ def test_the_manifests_are_the_reviewed_ones(case: str, golden: Callable[[str, s
     golden(f"{case}.yaml", rendered(CASES[case]()))
 
 
-@pytest.mark.parametrize("stack", ["foundation", "platform"])
+STACKS: dict[str, Callable[[], Built]] = {
+    "foundation-local": samples.published_foundation,
+    "platform-local": samples.usual_platform,
+    **{
+        f"{layer}-{name}": lambda name=name, part=part: getattr(aws_stacks.environment(name), part)
+        for name in aws_stacks.ENVIRONMENTS
+        for layer, part in {"foundation": "below", "platform": "above"}.items()
+    },
+}
+
+
+@pytest.mark.parametrize("stack", STACKS)
 def test_no_resource_changed_its_address(stack: str, golden: Callable[[str, str], None]) -> None:
     """A resource whose address changes is made anew: give it an alias, then update this list."""
-    built = {"foundation": samples.build_foundation, "platform": samples.build_platform}[stack]()
-    addresses = sorted(it.urn.split("::", 2)[2] for it in built.resources)
-    golden(f"addresses-{stack}-local.txt", "\n".join(addresses) + "\n")
+    addresses = sorted(it.urn.split("::", 2)[2] for it in STACKS[stack]().resources)
+    golden(f"addresses-{stack}.txt", "\n".join(addresses) + "\n")
 
 
 def test_every_golden_file_belongs_to_a_test() -> None:
-    names = {f"{case}.yaml" for case in CASES} | {
-        f"addresses-{stack}-local.txt" for stack in ("foundation", "platform")
-    }
+    names = {f"{case}.yaml" for case in CASES} | {f"addresses-{stack}.txt" for stack in STACKS}
     rendered = Path(__file__).parent / "rendered"
     assert {path.name for path in rendered.iterdir() if path.is_file()} == names

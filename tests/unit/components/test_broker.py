@@ -74,7 +74,7 @@ def test_names_in_redis_keep_teams_and_endpoints_apart() -> None:
 
 
 def test_the_autoscaler_s_user_of_redis_sees_the_lengths_of_activation_lists_only() -> None:
-    built = samples.build_foundation()
+    built = samples.published_foundation()
     config = built.one("Secret", "redis-config").inputs["stringData"]["redis.conf"]
     encoded = built.one("Secret", "redis-scaler-password").inputs["data"]["password"]
     password = base64.b64decode(encoded).decode()

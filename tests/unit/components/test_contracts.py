@@ -17,7 +17,7 @@ from tests.harness import Built, build
 
 
 def contracts() -> dict[str, Any]:
-    return samples.build_platform().exports
+    return dict(samples.usual_platform().exports)
 
 
 def read_as_team(outputs: dict[str, Any]) -> Built:
@@ -29,12 +29,12 @@ def read_as_team(outputs: dict[str, Any]) -> Built:
         ),
         stack="search.prod",
         foreign={stack: outputs},
-        secrets=samples.build_platform().secret_exports,
+        secrets=samples.usual_platform().secret_exports,
     )
 
 
 def test_what_is_published_is_what_the_contract_lists() -> None:
-    published = samples.build_foundation()
+    published = samples.published_foundation()
     assert set(published.exports) == set(LocalFoundationContract._field_types())
     assert published.secret_exports == LocalFoundationContract.secret_fields
 
@@ -93,7 +93,7 @@ def test_a_missing_output_names_the_stack_the_output_and_whom_to_ask() -> None:
 
 def test_a_number_arrives_as_a_whole_number_and_a_secret_stays_one() -> None:
     stack = samples.FOUNDATION_STACK
-    published = samples.build_foundation()
+    published = samples.published_foundation()
     outputs = {**published.exports, "database_port": 5432.0}
 
     def program() -> None:

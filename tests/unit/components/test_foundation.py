@@ -97,7 +97,7 @@ def doors(built: Built, service: str) -> dict[int, list[str]]:
 
 
 def test_teams_reach_only_the_bucket_s_read_only_door() -> None:
-    built = samples.build_foundation()
+    built = samples.published_foundation()
     assert doors(built, "objectstore") == {
         7070: ["llm-platform"],
         7071: ["llm-platform", "teams"],
@@ -107,7 +107,7 @@ def test_teams_reach_only_the_bucket_s_read_only_door() -> None:
 
 
 def test_the_read_only_door_takes_other_credentials_and_refuses_writes() -> None:
-    built = samples.build_foundation()
+    built = samples.published_foundation()
     pod = built.one("StatefulSet", "objectstore").inputs["spec"]["template"]["spec"]
     owner, reader = pod["containers"]
     assert "--readonly" in reader["command"]
@@ -135,7 +135,7 @@ def test_every_data_service_keeps_its_disk(name: str) -> None:
 
 
 def test_no_password_is_on_a_command_line() -> None:
-    built = samples.build_foundation()
+    built = samples.published_foundation()
     redis = built.one("StatefulSet", "redis").inputs["spec"]["template"]["spec"]["containers"][0]
     assert redis["command"] == ["redis-server", "/etc/redis/redis.conf"]
     config = built.one("Secret", "redis-config").inputs["stringData"]["redis.conf"]
@@ -145,7 +145,7 @@ def test_no_password_is_on_a_command_line() -> None:
 
 
 def test_a_closed_namespace_asks_for_names_at_the_cluster_s_name_servers_only() -> None:
-    for built in (samples.build_foundation(), samples.build_platform()):
+    for built in (samples.published_foundation(), samples.usual_platform()):
         denials = [it for it in built.all("NetworkPolicy") if it.object_name == "default-deny"]
         assert denials
         for policy in denials:
@@ -186,7 +186,7 @@ def test_every_team_s_key_and_the_admin_key_are_files_that_the_gateway_reads() -
 
 
 def test_a_service_may_ask_the_api_server_for_what_it_needs_and_nothing_else() -> None:
-    built = samples.build_platform()
+    built = samples.usual_platform()
     granted = {
         role.inputs["metadata"]["labels"]["app.kubernetes.io/name"]: role.inputs["rules"]
         for role in built.all("ClusterRole")

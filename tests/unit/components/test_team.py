@@ -12,7 +12,7 @@ from tests.harness import Built, build
 
 def test_a_team_s_kubeconfig_reaches_its_namespace_and_holds_no_admin_right() -> None:
     built = team()
-    published = samples.build_platform().exports["team_demo_kubeconfig"]
+    published = samples.usual_platform().exports["team_demo_kubeconfig"]
     config: dict[str, Any] = json.loads(published)
     assert config["contexts"][0]["context"]["namespace"] == "team-demo"
     assert config["users"] == [{"name": "deployer", "user": {"token": "canary-token"}}]

@@ -2,14 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from planning.plan import AwsPlan
 from planning.price import bill_of
 from planning.wishes import plan_from
-
-# Pulumi's provider warns of names of its own when it is imported.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 SETTINGS: dict[str, Any] = {
     "account": {"id": "012345678901", "region": "us-east-1"},

@@ -10,9 +10,6 @@ from deploy.errors import DeployError
 from deploy.preflight.plan import PreflightPlan, WantedNodes
 from deploy.preflight.reading import read
 
-# Pulumi's provider warns of names of its own when it is imported.
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
 SETTINGS: dict[str, Any] = {
     "cloud": "aws",
     "account": {"id": "012345678901", "region": "eu-west-1"},

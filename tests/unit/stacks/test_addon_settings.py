@@ -21,19 +21,11 @@ def releases(built: Built) -> dict[str, Recorded]:
 
 def behind(built: Built, resource: Recorded) -> set[str]:
     """Return the names of all that a resource waits for, even through others."""
-    urns = built.by_urn()
-    found: set[str] = set()
-    waiting = [*resource.depends_on, resource.parent]
-    while waiting:
-        before = urns.get(waiting.pop())
-        if before is not None and before.urn not in found:
-            found.add(before.urn)
-            waiting += [*before.depends_on, before.parent]
-    return {urns[urn].name for urn in found}
+    return {it.name for it in built.before(resource)}
 
 
 def test_add_ons_come_from_manifests_or_from_charts_and_never_from_both() -> None:
-    assert releases(samples.build_platform()) == {}
+    assert releases(samples.usual_platform()) == {}
     chart = {"source": "chart"}
     changes: dict[str, Any] = dict.fromkeys(["keda", "metrics_server", "prometheus_adapter"], chart)
     built = samples.build_platform(addons=samples.addon_settings(**changes))
@@ -80,7 +72,7 @@ def test_nothing_is_installed_over_what_the_cluster_has() -> None:
 
 
 def test_each_api_service_has_one_owner() -> None:
-    built = samples.build_platform()
+    built = samples.usual_platform()
     names = [it.object_name for it in built.all("APIService")]
     assert sorted(names) == sorted(set(names))
     groups = {it.inputs["spec"]["group"] for it in built.all("APIService")}
@@ -94,7 +86,7 @@ def test_with_keda_for_metrics_there_is_no_adapter() -> None:
 
 
 def test_a_mesh_is_there_only_when_the_settings_say_so() -> None:
-    assert samples.build_platform().all("Mesh") == []
+    assert samples.usual_platform().all("Mesh") == []
     built = samples.build_platform(mesh="istio")
     labelled = {it.object_name for it in built.all("NamespacePatch")}
     assert labelled == {"llm-platform", "team-demo"}

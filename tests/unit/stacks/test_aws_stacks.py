@@ -1,76 +1,32 @@
 """The two environments in AWS as they are committed, built from their own settings."""
 
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
-from stacks import aws, foundation, platform
-from stacks.reading import PROJECT, SettingsError, parse
-from tests import samples
-from tests.eks_outputs import AwsBuilt, build_aws
-
-STACKS = Path(__file__).resolve().parents[3] / "stacks"
-ENVIRONMENTS = ["dev-aws", "prod-aws"]
-CA = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
-
-
-def given(stack: str) -> dict[str, Any]:
-    config = yaml.safe_load((STACKS / f"Pulumi.{stack}.yaml").read_text())["config"]
-    return {key.removeprefix(f"{PROJECT}:"): value for key, value in config.items()}
-
-
-@pytest.fixture(scope="module")
-def ca(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    file = tmp_path_factory.mktemp("ca") / "ca.pem"
-    file.write_text(CA)
-    return file
-
-
-@dataclass(frozen=True)
-class Environment:
-    """Both stacks of an environment, built."""
-
-    name: str
-    below: AwsBuilt
-    above: AwsBuilt
-
-
-@cache
-def build_environment(name: str, ca: Path) -> Environment:
-    below = build_foundation(name, ca)
-    return Environment(name, below, build_platform(name, below.exports))
+from stacks import foundation, platform
+from stacks.reading import SettingsError, parse
+from tests.aws_stacks import (
+    ENVIRONMENTS,
+    Environment,
+    build_foundation,
+    build_platform,
+    given,
+    needed,
+)
+from tests.aws_stacks import environment as built_environment
+from tests.harness import Built
 
 
 @pytest.fixture(params=ENVIRONMENTS)
-def environment(request: pytest.FixtureRequest, ca: Path) -> Environment:
-    return build_environment(request.param, ca)
+def environment(request: pytest.FixtureRequest) -> Environment:
+    return built_environment(request.param)
 
 
 @pytest.fixture
-def prod(ca: Path) -> Environment:
-    return build_environment("prod-aws", ca)
-
-
-def build_foundation(environment: str, ca: Path, *, preview: bool = False) -> AwsBuilt:
-    stack = f"foundation.{environment}"
-    settings = parse(foundation.SETTINGS, {**given(stack), "database_ca_file": str(ca)}, stack)
-    return build_aws(lambda: aws.foundation(environment, settings).publish(), preview=preview)
-
-
-def build_platform(environment: str, outputs: dict[str, Any], *, preview: bool = False) -> AwsBuilt:
-    stack = f"platform.{environment}"
-    images = {"services": samples.image("services")}
-    settings = parse(platform.SETTINGS, {**given(stack), "images": images}, stack)
-    foreign = {f"organization/{PROJECT}/foundation.{environment}": outputs}
-    return build_aws(
-        lambda: platform.deploy_with(environment, settings, reachable=str).publish(),
-        preview=preview,
-        foreign=foreign,
-    )
+def prod() -> Environment:
+    return built_environment("prod-aws")
 
 
 def test_the_whole_environment_is_built_from_its_committed_settings(
@@ -83,14 +39,14 @@ def test_the_whole_environment_is_built_from_its_committed_settings(
     assert {"kubeconfig", "redis_password"} <= below.secret_exports
 
 
-def test_the_first_preview_shows_everything(environment: Environment, ca: Path) -> None:
+def test_the_first_preview_shows_everything(environment: Environment) -> None:
     name = environment.name
-    assert names(build_foundation(name, ca, preview=True)) == names(environment.below)
-    previewed = build_platform(name, environment.below.exports, preview=True)
+    assert names(build_foundation(name, preview=True)) == names(environment.below)
+    previewed = build_platform(name, environment.below, preview=True)
     assert names(previewed) == names(environment.above)
 
 
-def names(built: AwsBuilt) -> set[tuple[str, str]]:
+def names(built: Built) -> set[tuple[str, str]]:
     return {(resource.type, resource.name) for resource in built.resources}
 
 
@@ -111,7 +67,7 @@ def test_the_provider_refuses_every_other_account_and_tags_everything(
         assert f"llm-platform:{tag}" in provider.inputs["defaultTags"]
 
 
-def env_of(built: AwsBuilt, service: str) -> dict[str, str | None]:
+def env_of(built: Built, service: str) -> dict[str, str | None]:
     pod = built.one("Deployment", service).inputs["spec"]["template"]["spec"]
     return {it["name"]: it.get("value") for it in pod["containers"][0]["env"]}
 
@@ -144,7 +100,7 @@ def test_a_team_s_workers_have_an_account_of_aws_and_no_user_of_redis(prod: Envi
 
 def test_a_file_that_is_missing_is_named_with_its_setting(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match=r"database_ca_file.*make up"):
-        build_foundation("dev-aws", tmp_path / "nowhere.pem")
+        build_foundation("dev-aws", database_ca_file=str(tmp_path / "nowhere.pem"))
 
 
 WRONG: list[tuple[str, dict[str, Any], str]] = [
@@ -163,29 +119,18 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("stack", "change", "message"), WRONG)
-def test_a_wrong_setting_is_named(
-    stack: str, change: dict[str, Any], message: str, ca: Path
-) -> None:
+def test_a_wrong_setting_is_named(stack: str, change: dict[str, Any], message: str) -> None:
     layer = foundation if stack.startswith("foundation") else platform
-    more: dict[str, Any] = (
-        {"database_ca_file": str(ca)}
-        if layer is foundation
-        else {"images": {"services": samples.image("services")}}
-    )
     with pytest.raises(SettingsError, match=message) as refused:
-        parse(layer.SETTINGS, {**given(stack), **more, **change}, stack)
+        parse(layer.SETTINGS, {**given(stack), **needed(stack), **change}, stack)
     assert f"stacks/Pulumi.{stack}.yaml" in str(refused.value)
 
 
-def test_a_pool_in_a_zone_that_the_network_lacks_is_refused(ca: Path) -> None:
+def test_a_pool_in_a_zone_that_the_network_lacks_is_refused() -> None:
     stack = "foundation.dev-aws"
     pools = {"l4": {"accelerator": "l4", "max_nodes": 1, "zones": ["eu-west-1c"]}}
     with pytest.raises(SettingsError, match=r"gpu_pools\.l4\.zones: 'eu-west-1c'"):
-        parse(
-            foundation.SETTINGS,
-            {**given(stack), "database_ca_file": str(ca), "gpu_pools": pools},
-            stack,
-        )
+        parse(foundation.SETTINGS, {**given(stack), **needed(stack), "gpu_pools": pools}, stack)
 
 
 def test_the_preview_shows_what_it_costs(prod: Environment) -> None:

@@ -188,7 +188,7 @@ def test_a_wrong_endpoint_stops_the_program_before_anything_is_registered(
 def test_the_demo_endpoint_stands_once_its_weights_are_published() -> None:
     assert endpoints.endpoints({}, samples.platform_settings()) == {}
     assert samples.build_platform(weights={}).all("ModelEndpoint") == []
-    assert [it.name for it in samples.build_platform().all("ModelEndpoint")] == ["gemma"]
+    assert [it.name for it in samples.usual_platform().all("ModelEndpoint")] == ["gemma"]
 
 
 def test_the_documented_example_is_valid_and_says_every_setting() -> None:

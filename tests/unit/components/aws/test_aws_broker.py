@@ -14,8 +14,9 @@ from components.foundation import Queue
 from services.cacher.errors import ForeignQueue
 from services.cacher.registrations import _check_queue
 from tests import aws_samples
-from tests.aws_outputs import ACCOUNT, REGION, AwsBuilt, arn, build_aws
+from tests.aws_outputs import ACCOUNT, REGION, arn
 from tests.aws_samples import ENVIRONMENT, KEYS
+from tests.harness import Built, build
 
 
 def broker(**changes: Any) -> SqsBroker:
@@ -28,9 +29,9 @@ def broker(**changes: Any) -> SqsBroker:
     return SqsBroker(**{**fields, **changes})
 
 
-def made(endpoint: str = "summarizer", *, preview: bool = False, **how: Any) -> AwsBuilt:
+def made(endpoint: str = "summarizer", *, preview: bool = False, **how: Any) -> Built:
     its: dict[str, Any] = how.pop("broker", {})
-    return build_aws(
+    return build(
         lambda: broker(**its).queue(
             endpoint, team="search", namespace="team-search", cacher_url="http://cacher", **how
         ),
@@ -38,7 +39,7 @@ def made(endpoint: str = "summarizer", *, preview: bool = False, **how: Any) -> 
     )
 
 
-def two(built: AwsBuilt) -> tuple[dict[str, Any], dict[str, Any]]:
+def two(built: Built) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the queue of tasks and that of dead letters."""
     by_name = {it.inputs["name"]: it.inputs for it in built.all("Queue")}
     assert len(by_name) == 2
@@ -118,14 +119,14 @@ def test_both_queues_refuse_requests_without_tls() -> None:
         assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
 
 
-def exported(built: AwsBuilt) -> dict[str, Any]:
+def exported(built: Built) -> dict[str, Any]:
     queue: Queue = built.value
 
     def program() -> None:
         for name, value in {**queue.settings, **queue.trigger.aimed_at(3)}.items():
             pulumi.export(name, value)
 
-    return build_aws(program).exports
+    return build(program).exports
 
 
 def test_a_worker_is_told_the_queue_s_address_and_region() -> None:
@@ -196,8 +197,8 @@ def test_the_first_preview_shows_both_queues() -> None:
     assert len(previewed) == 5
 
 
-def registry(**changes: Any) -> AwsBuilt:
-    return build_aws(lambda: AwsRegistry("prod-aws", aws_samples.registry_args(**changes)))
+def registry(**changes: Any) -> Built:
+    return build(lambda: AwsRegistry("prod-aws", aws_samples.registry_args(**changes)))
 
 
 def test_a_tag_never_moves_but_those_of_builds() -> None:

@@ -15,24 +15,23 @@ from components.aws.redis import AwsRedis, RedisSize
 from components.aws.storage import AwsStorage
 from components.domain.keys import ACTIVATION_PREFIX
 from tests import aws_samples
-from tests.aws_outputs import AwsBuilt, build_aws
 from tests.aws_samples import DATABASE_SECRET, KEYS
-from tests.harness import Recorded
+from tests.harness import Built, Recorded, build
 
 
-def database(**changes: Any) -> AwsBuilt:
-    return build_aws(lambda: AwsDatabase("prod-aws", aws_samples.database_args(**changes)))
+def database(**changes: Any) -> Built:
+    return build(lambda: AwsDatabase("prod-aws", aws_samples.database_args(**changes)))
 
 
-def redis(**changes: Any) -> AwsBuilt:
-    return build_aws(lambda: AwsRedis("prod-aws", aws_samples.redis_args(**changes)))
+def redis(**changes: Any) -> Built:
+    return build(lambda: AwsRedis("prod-aws", aws_samples.redis_args(**changes)))
 
 
-def storage(**changes: Any) -> AwsBuilt:
-    return build_aws(lambda: AwsStorage("prod-aws", aws_samples.storage_args(**changes)))
+def storage(**changes: Any) -> Built:
+    return build(lambda: AwsStorage("prod-aws", aws_samples.storage_args(**changes)))
 
 
-def of_bucket(built: AwsBuilt, kind: str, name: str) -> Recorded:
+def of_bucket(built: Built, kind: str, name: str) -> Recorded:
     return next(it for it in built.all(kind) if it.name.startswith(f"prod-aws-{name}-"))
 
 
@@ -114,9 +113,7 @@ def test_a_size_for_development_and_one_for_production() -> None:
 
 
 def test_the_password_s_secret_and_the_certificates_travel_with_the_database() -> None:
-    built = build_aws(
-        lambda: _exported(AwsDatabase("prod-aws", aws_samples.database_args()).database)
-    )
+    built = build(lambda: _exported(AwsDatabase("prod-aws", aws_samples.database_args()).database))
     assert built.exports == {
         "url": "postgresql://platform@prod-aws.cluster-abc.eu-west-1.rds.amazonaws.com"
         ":5432/platform",
@@ -221,7 +218,7 @@ def test_redis_is_kept_and_ends_with_a_snapshot() -> None:
     assert "finalSnapshotIdentifier" not in thrown_away.one("ReplicationGroup").inputs
 
 
-def users(built: AwsBuilt) -> dict[str, Recorded]:
+def users(built: Built) -> dict[str, Recorded]:
     return {it.inputs["userName"]: it for it in built.all("User")}
 
 
@@ -309,7 +306,7 @@ def test_a_bucket_refuses_requests_without_tls() -> None:
     assert statement["Resource"] == [bucket, f"{bucket}/*"]
 
 
-def rules_of(built: AwsBuilt, name: str) -> dict[str, dict[str, Any]]:
+def rules_of(built: Built, name: str) -> dict[str, dict[str, Any]]:
     rules = of_bucket(built, "BucketLifecycleConfiguration", name).inputs["rules"]
     assert {it["status"] for it in rules} == {"Enabled"}
     return {it["id"]: it for it in rules}
@@ -369,9 +366,9 @@ def test_a_name_that_is_no_bucket_s_is_refused(name: str) -> None:
         PrivateBucketArgs(account=aws_samples.account(), key_arn="k", bucket_name=name)
 
 
-def keys(**changes: Any) -> AwsBuilt:
+def keys(**changes: Any) -> Built:
     args = AwsKeysArgs(account=aws_samples.account(), **changes)
-    return build_aws(lambda: AwsKeys("prod-aws", args))
+    return build(lambda: AwsKeys("prod-aws", args))
 
 
 def test_there_is_a_key_for_each_purpose_which_rotates_and_is_kept() -> None:
@@ -407,8 +404,8 @@ def test_the_arns_of_other_parts_of_aws_say_so() -> None:
     assert aws_samples.account(region="us-gov-west-1").partition == "aws-us-gov"
 
 
-def lustre(**changes: Any) -> AwsBuilt:
-    return build_aws(lambda: Lustre("prod-aws", aws_samples.lustre_args(**changes)))
+def lustre(**changes: Any) -> Built:
+    return build(lambda: Lustre("prod-aws", aws_samples.lustre_args(**changes)))
 
 
 def test_a_file_system_shows_the_weights_and_writes_nothing_back() -> None:

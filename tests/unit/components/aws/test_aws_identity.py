@@ -12,15 +12,16 @@ from components.aws.identity import TeamIdentity
 from components.aws.team import AwsTeam
 from components.foundation import Identity
 from tests import aws_policies, aws_samples
-from tests.aws_outputs import ACCOUNT, REGION, AwsBuilt, arn, build_aws
+from tests.aws_outputs import ACCOUNT, REGION, arn
 from tests.aws_samples import CA, CANARY, DATABASE_SECRET
+from tests.harness import Built, build
 from tests.iam import granted
 
 
 def bind(
     *grants: Grant, identity: Identity | None = None, container: str = "", preview: bool = False
-) -> AwsBuilt:
-    return build_aws(
+) -> Built:
+    return build(
         lambda: (identity or aws_samples.identity()).bind(
             "app",
             workload_name="app",
@@ -33,14 +34,14 @@ def bind(
     )
 
 
-def variables(built: AwsBuilt) -> dict[str, Any]:
+def variables(built: Built) -> dict[str, Any]:
     """Return the variables of a binding: their values, or where they are read from."""
 
     def program() -> None:
         for entry in built.value.env:
             pulumi.export(entry["name"], entry.get("value") or entry["value_from"])
 
-    return build_aws(program).exports
+    return build(program).exports
 
 
 def test_a_database_is_wired_without_a_password() -> None:
@@ -109,7 +110,7 @@ def test_a_change_of_what_is_wired_rolls_the_pods() -> None:
     import dataclasses
 
     def rolled_by(database: Any) -> str:
-        built = build_aws(
+        built = build(
             lambda: pulumi.export(
                 "hash",
                 aws_samples.identity()
@@ -188,7 +189,7 @@ def test_the_first_preview_shows_the_role_though_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("make", [aws_policies.gateway, aws_policies.cacher])
 def test_no_variable_of_a_service_is_given_twice(make: Any) -> None:
-    for name, pod in build_aws(make).pods():
+    for name, pod in build(make).pods():
         for container in pod["containers"]:
             given = [entry["name"] for entry in container["env"]]
             assert len(given) == len(set(given)), (name, sorted(given))
@@ -196,12 +197,12 @@ def test_no_variable_of_a_service_is_given_twice(make: Any) -> None:
 
 @pytest.mark.parametrize("make", [aws_policies.gateway, aws_policies.cacher])
 def test_no_password_of_redis_is_anywhere_but_in_a_secret(make: Any) -> None:
-    for resource in build_aws(make).resources:
+    for resource in build(make).resources:
         if resource.kind != "Secret":
             assert CANARY not in str(resource.inputs), resource.name
 
 
-def bind_for_team(*grants: Grant, container: str = "") -> AwsBuilt:
+def bind_for_team(*grants: Grant, container: str = "") -> Built:
     return bind(*grants, identity=TeamIdentity(), container=container)
 
 
@@ -225,8 +226,8 @@ def test_a_team_s_endpoint_never_reaches_the_database() -> None:
         bind_for_team(Grant.use_database(aws_samples.database()))
 
 
-def team(**changes: Any) -> AwsBuilt:
-    return build_aws(lambda: AwsTeam("search", aws_samples.team_args(**changes)))
+def team(**changes: Any) -> Built:
+    return build(lambda: AwsTeam("search", aws_samples.team_args(**changes)))
 
 
 def test_a_team_s_role_is_for_its_one_service_account() -> None:

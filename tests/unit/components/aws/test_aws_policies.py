@@ -388,10 +388,10 @@ def test_only_pods_of_one_service_account_become_a_role() -> None:
 
 def test_a_trust_policy_names_the_service_account_that_the_workload_runs_as() -> None:
     """What pulumi/pulumi-eks#871 is about: a policy with the text of an Output in it."""
-    from tests.aws_outputs import build_aws
+    from tests.harness import build
 
     for make in (aws_policies.gateway, aws_policies.cacher):
-        built = build_aws(make)
+        built = build(make)
         account = built.one("ServiceAccount")
         association = built.one("PodIdentityAssociation").inputs
         assert association["serviceAccount"] == account.object_name

@@ -5,6 +5,7 @@ group or subnet that can't go, for network interfaces of pods and nodes are stil
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pulumi
@@ -54,27 +55,19 @@ def whole(version: str = "1.35") -> None:
     )
 
 
-@pytest.fixture
-def built() -> Built:
+@cache
+def built_once() -> Built:
     return build(whole)
 
 
-def all_before(built: Built, resource: Recorded) -> set[str]:
-    """Return the URNs of all that a resource waits for: directly, by others, by its parents."""
-    urns, found, todo = built.by_urn(), set[str](), [resource]
-    while todo:
-        it = todo.pop()
-        for urn in (*it.depends_on, it.parent):
-            if urn in urns and urn not in found:
-                found.add(urn)
-                todo.append(urns[urn])
-    return found
+@pytest.fixture
+def built() -> Built:
+    return built_once()
 
 
 def waits_for(built: Built, resource: Recorded) -> set[str]:
-    """Return the names of the resources, other than components, among them."""
-    urns = built.by_urn()
-    return {urns[urn].name for urn in all_before(built, resource) if urns[urn].custom}
+    """Return the names of all that a resource waits for, other than components."""
+    return {it.name for it in built.before(resource) if it.custom}
 
 
 def of(kind: str, beginning: str = "") -> Callable[[Built], list[Recorded]]:
@@ -130,7 +123,7 @@ def test_what_comes_later_goes_sooner(
 
 def test_nothing_waits_for_itself(built: Built) -> None:
     for resource in built.resources:
-        assert resource.urn not in all_before(built, resource), resource.name
+        assert resource not in built.before(resource), resource.name
 
 
 def test_nodes_follow_the_control_plane_to_a_new_version() -> None:

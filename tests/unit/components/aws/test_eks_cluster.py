@@ -19,13 +19,14 @@ from components.aws.cluster_args import ExistingCluster
 from components.aws.update_checks import floor_above_desired, refuse_before_update, skipped_minor
 from components.domain.kubernetes_versions import upgrade_problem
 from tests import eks_samples
-from tests.eks_outputs import ACCOUNT, AwsBuilt, answering, build_aws
+from tests.aws_outputs import ACCOUNT, THEIRS
+from tests.harness import Built, build
 
 ADMIN = f"arn:aws:iam::{ACCOUNT}:role/platform/admin"
 
 
-def cluster(**changes: Any) -> AwsBuilt:
-    return build_aws(lambda: Cluster("prod-aws", eks_samples.cluster_args(**changes)))
+def cluster(**changes: Any) -> Built:
+    return build(lambda: Cluster("prod-aws", eks_samples.cluster_args(**changes)))
 
 
 def eks(**changes: Any) -> dict[str, Any]:
@@ -103,7 +104,7 @@ def test_its_kubeconfig_holds_no_credentials_and_is_secret_all_the_same() -> Non
         made = Cluster("prod-aws", eks_samples.cluster_args())
         pulumi.export("kubeconfig", made.kubeconfig)
 
-    built = build_aws(program)
+    built = build(program)
     assert built.secret_exports == {"kubeconfig"}
     config = json.loads(built.exports["kubeconfig"])
     seen.append(config["clusters"][0]["cluster"]["server"])
@@ -131,9 +132,8 @@ def test_nodes_may_pull_images_and_no_more_than_they_need() -> None:
 
 def test_an_existing_cluster_is_used_as_it_is() -> None:
     args = eks_samples.cluster_args(existing=ExistingCluster(name="theirs"))
-    with answering() as asked:
-        built = build_aws(lambda: Cluster("prod-aws", args))
-    assert asked == [{"name": "theirs", "region": "eu-west-1"}]
+    built = build(lambda: Cluster("prod-aws", args), answers=THEIRS)
+    assert built.asked == [{"name": "theirs", "region": "eu-west-1"}]
     made = {it.type for it in built.resources if it.custom}
     assert made == {"aws:iam/role:Role", "aws:iam/rolePolicyAttachment:RolePolicyAttachment"}
     assert built.registered_outputs[built.resources[0].urn]["security_group_id"] == "sg-theirs"
@@ -185,7 +185,7 @@ def test_a_refused_change_ends_the_preview() -> None:
         binding = refuse_before_update("version", skipped_minor)
         hooks.extend(binding.before_update or [])
 
-    build_aws(program)
+    build(program)
     (hook,) = hooks
     assert hook.opts.on_dry_run is True
     change = {"urn": "urn", "id": "id", "name": "c", "type": "aws:eks/cluster:Cluster"}
@@ -208,11 +208,11 @@ def test_a_floor_above_what_the_state_knows_says_how_to_raise_it() -> None:
 # Add-ons
 
 
-def addons(**changes: Any) -> AwsBuilt:
-    return build_aws(lambda: ClusterAddons("addons", eks_samples.addons_args(**changes)))
+def addons(**changes: Any) -> Built:
+    return build(lambda: ClusterAddons("addons", eks_samples.addons_args(**changes)))
 
 
-def configuration(built: AwsBuilt, name: str) -> dict[str, Any]:
+def configuration(built: Built, name: str) -> dict[str, Any]:
     (found,) = (it for it in built.all("Addon") if it.inputs["addonName"] == name)
     return json.loads(found.inputs["configurationValues"])
 
@@ -251,7 +251,7 @@ def test_an_add_on_waits_for_its_rights_and_for_nodes() -> None:
             "second", eks_samples.addons_args(addons=AFTER_NODES, needs=first.ready)
         )
 
-    built = build_aws(program)
+    built = build(program)
     urns = built.by_urn()
     for addon in built.all("Addon"):
         waits = {urns[it].name for it in addon.depends_on}

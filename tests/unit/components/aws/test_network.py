@@ -12,14 +12,15 @@ from components.aws.network_args import ExistingNetwork, Nat, NetworkArgs
 from components.aws.subnets import shared_out
 from components.domain.aws_zones import region_of, zones_problem
 from tests import eks_samples
-from tests.eks_outputs import REGION, AwsBuilt, build_aws
+from tests.aws_outputs import REGION
+from tests.harness import Built, build
 
 ZONES = tuple(f"{REGION}{letter}" for letter in "abc")
 
 
-def network(**changes: Any) -> AwsBuilt:
+def network(**changes: Any) -> Built:
     args = eks_samples.network_args(**{"zones": ZONES, **changes})
-    return build_aws(lambda: Network("net", args))
+    return build(lambda: Network("net", args))
 
 
 def existing(**changes: Any) -> ExistingNetwork:
@@ -31,7 +32,7 @@ def existing(**changes: Any) -> ExistingNetwork:
     return ExistingNetwork(**{**fields, **changes})
 
 
-def named(built: AwsBuilt, kind: str) -> dict[str, dict[str, Any]]:
+def named(built: Built, kind: str) -> dict[str, dict[str, Any]]:
     return {it.name: it.inputs for it in built.all(kind)}
 
 
@@ -131,7 +132,7 @@ def test_nodes_wait_for_their_way_to_aws() -> None:
 
 def test_an_existing_vpc_is_used_as_it_is() -> None:
     there = existing(public_subnets={ZONES[0]: "subnet-public"})
-    built = build_aws(lambda: Network("net", NetworkArgs(existing=there)))
+    built = build(lambda: Network("net", NetworkArgs(existing=there)))
     assert [it.kind for it in built.resources] == ["Network"]
     assert set(built.value.private_subnets) == set(ZONES)
     assert built.value.gpu_subnets is built.value.private_subnets
@@ -189,7 +190,7 @@ def test_a_zone_s_region_is_checked_where_one_is_known() -> None:
 
 def test_the_first_preview_knows_every_range() -> None:
     args = eks_samples.network_args(zones=ZONES)
-    previewed = build_aws(lambda: Network("net", args), preview=True)
+    previewed = build(lambda: Network("net", args), preview=True)
     ranges = [it.inputs["cidrBlock"] for it in previewed.all("Subnet")]
     assert json.dumps(ranges)
     assert len(set(ranges)) == 9
