@@ -327,8 +327,8 @@ class Foundation(Opaque):
     """What carries the tasks of asynchronous endpoints."""
     task_queues: SqsQueues | None = None
     """Every team's queues, where they aren't in Redis."""
-    task_settings: Mapping[str, In[str]] = field(default_factory=dict[str, In[str]])
-    """Environment variables of the platform's services that say where the queues are."""
+    service_settings: Mapping[str, In[str]] = field(default_factory=dict[str, In[str]])
+    """Environment variables of the platform's services that this cloud makes necessary."""
     bucket: Bucket
     """Where the platform keeps results and large payloads."""
     weights: Bucket

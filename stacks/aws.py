@@ -9,14 +9,12 @@ import pulumi_aws as aws
 import pulumi_kubernetes as k8s
 
 from components import Gateway, PlatformContract, Team, TeamContract
-from components.aws import rights
 from components.aws.account import AwsAccount
 from components.aws.contracts import AwsFoundationContract, AwsTeamContract
 from components.aws.foundation import AwsFoundation
 from components.aws.foundation_args import AwsFoundationArgs, AwsWishes
 from components.aws.load_balancer import GatewayDoor, GatewayDoorArgs
 from components.aws.platform import AwsPlatform
-from components.aws.policies import Statements
 from components.aws.team import AwsTeam, AwsTeamArgs
 from components.aws.values import foundation_from
 from components.foundation import Foundation
@@ -82,17 +80,16 @@ class AwsCloud(Cloud):
         )
         self._contract = AwsFoundationContract.read(stack)
         self._foundation = foundation_from(
-            self._contract, account=self._settings.account, name=self._name, more=self._more()
+            self._contract,
+            account=self._settings.account,
+            name=self._name,
+            cloudwatch=self._settings.cloudwatch,
         )
         return self._foundation
 
     def providers(self) -> Sequence[pulumi.ProviderResource]:
         """Return the access to the account."""
         return [self._provider]
-
-    def _more(self) -> dict[str, Statements]:
-        namespace = self._settings.cloudwatch_namespace
-        return {"gateway": rights.publish_metrics(namespace)} if namespace else {}
 
     def view(
         self,
@@ -166,7 +163,7 @@ class AwsCloud(Cloud):
             name,
             GatewayDoorArgs(
                 vpc_id=self._contract.vpc_id,
-                subnet_ids=subnets.apply(lambda ids: ids.split(",")),
+                subnet_ids=subnets.apply(_some),
                 node_security_group=self._contract.cluster_security_group,
                 namespace=gateway.namespace,
                 service=gateway.service,
@@ -182,3 +179,18 @@ class AwsCloud(Cloud):
             opts,
         )
         return door.address
+
+
+def _some(ids: str) -> list[str]:
+    """Return the subnets of the load balancer.
+
+    Raises:
+        pulumi.RunError: when there are none.
+    """
+    if not ids:
+        raise pulumi.RunError(
+            "llm-platform:gateway.public is true, but the foundation's network has no public "
+            "subnets: give it some (network.nat other than none, or existing.public_subnets), or "
+            "leave gateway.public out"
+        )
+    return ids.split(",")

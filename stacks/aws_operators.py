@@ -116,7 +116,7 @@ def _keda_role(
     """Let KEDA ask how long the environment's queues are, and for metrics where they are used."""
     account = settings.account
     statements = [*rights.count_queues(account, of_all(account, environment))]
-    if settings.cloudwatch_namespace:
+    if settings.cloudwatch:
         statements += rights.read_metrics()
     role = PodRole(
         f"{name}-keda-role",

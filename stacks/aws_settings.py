@@ -9,7 +9,7 @@ from pydantic import Field, Tag, model_validator
 from components.aws.account import AwsAccount
 from components.aws.cluster_args import ClusterName
 from components.aws.foundation_args import AwsWishes
-from components.aws.load_balancer import DOMAIN
+from components.aws.load_balancer import DOMAIN, ClientRange
 from components.aws.overflow import OverflowPool
 from components.domain.args import Args
 from components.domain.aws_zones import Zone
@@ -66,7 +66,7 @@ class AwsGatewaySettings(GatewaySettings):
     """A certificate of ACM for it; made in the zone when left out."""
     public: bool = False
     """Whether it can be reached from the internet."""
-    clients: tuple[str, ...] = Field(min_length=1)
+    clients: tuple[ClientRange, ...] = Field(min_length=1)
     """Ranges of addresses that may come in."""
 
 
@@ -116,9 +116,9 @@ class AwsPlatformSettings(PlatformSettings):
     """The foundation's zones, of which ``overflow`` makes nodes."""
     isolated: bool = False
     """Whether the network has no way out to the internet (``nat: none``)."""
-    cloudwatch_namespace: str = Field(default="", pattern=r"^[A-Za-z0-9_./#:-]*$", max_length=255)
-    """The CloudWatch namespace that the gateway publishes endpoints' concurrency in, for endpoints
-    that scale on it; none is published when left out."""
+    cloudwatch: bool = False
+    """Whether the gateway publishes endpoints' concurrency in CloudWatch, and KEDA may read it, for
+    endpoints that scale on it."""
     kubernetes_version: KubernetesVersion = "1.35"
     """The cluster's version, which the cluster autoscaler's own must be."""
     operators_boundary_arn: str | None = None

@@ -1,9 +1,10 @@
 """The values of a foundation in AWS, from what its contract tells and what is known beforehand."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import pulumi
 
+from ..domain.scaling_source import CLOUDWATCH_NAMESPACE
 from ..foundation import (
     Bucket,
     ClusterAccess,
@@ -14,7 +15,7 @@ from ..foundation import (
     Registry,
 )
 from ..kube.network import Egress, Peer
-from . import policies, queues
+from . import queues, rights
 from .account import AwsAccount
 from .contracts import AwsFoundationContract
 from .identity import PodIdentity
@@ -46,7 +47,7 @@ def foundation_from(
     *,
     account: AwsAccount,
     name: str,
-    more: Mapping[str, policies.Statements],
+    cloudwatch: bool,
 ) -> Foundation:
     """Return the foundation that a contract tells of.
 
@@ -54,8 +55,10 @@ def foundation_from(
         contract: The contract.
         account: Where it is.
         name: What the names of its queues begin with.
-        more: What some workloads may do beyond their grants, by the workload's name.
+        cloudwatch: Whether the gateway publishes endpoints' concurrency in CloudWatch.
     """
+    metrics = {"LLM_PLATFORM_CLOUDWATCH_NAMESPACE": CLOUDWATCH_NAMESPACE} if cloudwatch else {}
+    more = {"gateway": rights.publish_metrics(CLOUDWATCH_NAMESPACE)} if cloudwatch else {}
     redis = Redis(
         host=contract.redis_host,
         port=contract.redis_port,
@@ -86,9 +89,10 @@ def foundation_from(
         ),
         broker="sqs",
         task_queues=tasks,
-        task_settings={
+        service_settings={
             "LLM_PLATFORM_BROKER_REGION": account.region,
             "LLM_PLATFORM_QUEUE_PREFIX": queues.url_prefix(account, name),
+            **metrics,
         },
         bucket=_bucket(contract.results_bucket, contract, account, read_only=False),
         weights=_bucket(contract.weights_bucket, contract, account, read_only=True),

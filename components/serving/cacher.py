@@ -171,7 +171,7 @@ def _service(args: CacherArgs, binding: Binding) -> control.Service:
         "LLM_PLATFORM_BROKER": args.foundation.broker,
         "LLM_PLATFORM_BUCKET": args.foundation.bucket.name,
         "LLM_PLATFORM_REDIS_USERS_DIR": _USERS_PATH,
-        **args.foundation.task_settings,
+        **args.foundation.service_settings,
     }
     return control.Service(
         name=_NAME,

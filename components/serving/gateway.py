@@ -231,7 +231,7 @@ def _service(args: GatewayArgs, binding: Binding) -> control.Service:
         "LLM_PLATFORM_ROUTING": args.routing,
         "LLM_PLATFORM_BROKER": args.foundation.broker,
         "LLM_PLATFORM_BUCKET": args.foundation.bucket.name,
-        **args.foundation.task_settings,
+        **args.foundation.service_settings,
     }
     return control.Service(
         name=NAME,

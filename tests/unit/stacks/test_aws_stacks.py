@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 
-from stacks import foundation, platform
+from stacks import aws, foundation, platform
 from stacks.reading import SettingsError, parse
 from tests.aws_stacks import (
     ENVIRONMENTS,
@@ -144,3 +145,15 @@ def test_the_preview_shows_what_it_costs(prod: Environment) -> None:
     (floor,) = [it for it in price["lines"] if it["item"] == "l40s: g6e.12xlarge"]
     assert floor["idle_per_month"] == pytest.approx(2 * 10.49264 * 730, rel=1e-3)
     assert price["idle_per_month"] > floor["idle_per_month"]
+
+
+def test_the_gateway_publishes_in_the_namespace_that_it_may(prod: Environment) -> None:
+    assert env_of(prod.above, "gateway")["LLM_PLATFORM_CLOUDWATCH_NAMESPACE"] == "LlmPlatform"
+    policies = [str(it.inputs["policy"]) for it in prod.above.all("RolePolicy")]
+    (own,) = [it for it in policies if "cloudwatch:PutMetricData" in it]
+    assert '"cloudwatch:namespace": "LlmPlatform"' in own
+
+
+def test_a_public_door_without_public_subnets_is_refused_by_its_setting() -> None:
+    with pytest.raises(pulumi.RunError, match=r"gateway\.public is true"):
+        aws._some("")

@@ -1,6 +1,20 @@
 """The table of resources: one entry per type. What has none is refused."""
 
-from . import compute, data, ecr, eks, iam, keys, load_balancer, network, s3, sqs, watching
+from . import (
+    compute,
+    ecr,
+    eks,
+    elasticache,
+    fsx,
+    iam,
+    keys,
+    load_balancer,
+    network,
+    rds,
+    s3,
+    sqs,
+    watching,
+)
 from .base import Kind
 
 KINDS: dict[str, Kind] = {
@@ -11,7 +25,9 @@ KINDS: dict[str, Kind] = {
         eks.KINDS,
         iam.KINDS,
         keys.KINDS,
-        data.KINDS,
+        rds.KINDS,
+        elasticache.KINDS,
+        fsx.KINDS,
         s3.KINDS,
         ecr.KINDS,
         sqs.KINDS,
