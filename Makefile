@@ -59,7 +59,7 @@ unit: .venv/ready
 test: .venv/ready servers check ## Every tier; the fast ones first
 	@python3 -m lab toolchain
 	@eval "$$(python3 -m lab env)" && pytest -q -n 3 --dist loadfile tests/services \
-	    && pytest -q tests/engine tests/cluster
+	    && pytest -q -n 2 --dist loadfile tests/engine && pytest -q tests/cluster
 
 # Real servers for tests/services; Debian's packages, not started as services of the machine.
 .PHONY: servers

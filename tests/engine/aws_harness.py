@@ -1,6 +1,7 @@
 """Runs Pulumi programs for AWS: the real engine and SDK, the stand-in provider, moto behind it."""
 
 import asyncio
+import base64
 import gc
 import json
 import logging
@@ -14,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import yaml
 from pulumi import automation
 
 from tests.engine.stand_in_aws.moto import ACCOUNT, Cloud
@@ -126,6 +128,32 @@ class AwsEngine:
         script = f'#!/bin/sh\nexec "{sys.executable}" "{provider}" "$@"\n'
         self.executable("pulumi-resource-kubernetes", script)
         self._others["STAND_IN_CLUSTER"] = str(self.folder / "cluster.json")
+
+    def lead_to(self, kubeconfig: str) -> None:
+        """Have every EKS cluster be the one of a kubeconfig, with its certificate or token.
+
+        A kubeconfig made of the cluster's outputs asks `aws eks get-token`, which answers with the
+        credential of this one.
+        """
+        config = yaml.safe_load(kubeconfig)
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        names = {
+            "token": "token",
+            "clientCertificateData": "client-certificate-data",
+            "clientKeyData": "client-key-data",
+        }
+        status = {name: user[key] for name, key in names.items() if key in user}
+        for name in set(status) - {"token"}:
+            status[name] = base64.b64decode(status[name]).decode()
+        credential = self.folder / "credential.json"
+        version = "client.authentication.k8s.io/v1beta1"
+        said = {"apiVersion": version, "kind": "ExecCredential", "status": status}
+        credential.write_text(json.dumps(said))
+        self._others |= {
+            "STAND_IN_KUBE_SERVER": cluster["server"],
+            "STAND_IN_KUBE_CA": cluster.get("certificate-authority-data", ""),
+            "STAND_IN_KUBE_CREDENTIAL": str(credential),
+        }
 
     @property
     def environment(self) -> dict[str, str]:

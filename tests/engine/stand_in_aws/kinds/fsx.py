@@ -2,9 +2,8 @@
 
 from .base import Call, Kind, Read
 
-LUSTRE = "aws:fsx/lustreFileSystem:LustreFileSystem"
 LUSTRE_KIND = Kind(
-    LUSTRE,
+    "aws:fsx/lustreFileSystem:LustreFileSystem",
     "fsx",
     Call("CreateFileSystem", {"FileSystemType": "LUSTRE"}, inside="LustreConfiguration"),
     "{made.FileSystem.FileSystemId}",
