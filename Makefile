@@ -58,8 +58,7 @@ unit: .venv/ready
 .PHONY: test
 test: .venv/ready servers check ## Every tier; the fast ones first
 	@python3 -m lab toolchain
-	@eval "$$(python3 -m lab env)" && pytest -q -n 3 --dist loadfile tests/services \
-	    && pytest -q -n 2 --dist loadfile tests/engine && pytest -q tests/cluster
+	@eval "$$(python3 -m lab env)" && pytest -q tests/services tests/engine tests/cluster
 
 # Real servers for tests/services; Debian's packages, not started as services of the machine.
 .PHONY: servers
