@@ -94,7 +94,8 @@ async def test_objects_without_a_task_go_when_they_are_old(
     from services.cacher import retention
     from services.core import bucket as bucket_module
     from services.core.bucket import Bucket
-    from services.core.records import database as engine_of
+    from services.core.database import DatabaseSettings
+    from services.core.database import database as engine_of
 
     port: int = buckets._port
     for name, value in bucket_environment(port).items():
@@ -103,7 +104,7 @@ async def test_objects_without_a_task_go_when_they_are_old(
     monkeypatch.setattr(bucket_module, "_PAGE", 10)
     database = postgres.copy_of(migrated)
     add_task(postgres, database, "new", "now()")
-    engine = engine_of(f"{postgres.url}/{database}")
+    engine = engine_of(DatabaseSettings(database_url=f"{postgres.url}/{database}"))
     bucket = Bucket("swept", threads=2)
     await bucket.create()
     for key in ("results/red/e/new/1.json", "weights/v1/x/y/z"):

@@ -22,10 +22,11 @@ async def test_the_migration_makes_what_the_code_expects(postgres: Postgres, dat
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
+    from services.core.database import DatabaseSettings
+    from services.core.database import database as engine_of
     from services.core.records import Record
-    from services.core.records import database as engine_of
 
-    engine = engine_of(f"{postgres.url}/{database}")
+    engine = engine_of(DatabaseSettings(database_url=f"{postgres.url}/{database}"))
     async with engine.connect() as connection:
         differences = await connection.run_sync(
             lambda sync: compare_metadata(MigrationContext.configure(sync), Record.metadata)
@@ -73,11 +74,12 @@ async def test_a_wrong_password_is_told_in_a_line(postgres: Postgres, database: 
 
 
 async def test_only_a_migration_may_take_any_time(postgres: Postgres, database: str) -> None:
-    from services.core.records import database as engine_of
+    from services.core.database import DatabaseSettings
+    from services.core.database import database as engine_of
 
-    url = f"{postgres.url}/{database}"
+    settings = DatabaseSettings(database_url=f"{postgres.url}/{database}")
     limits = []
-    for engine in (engine_of(url), engine_of(url, statement_seconds=None)):
+    for engine in (engine_of(settings), engine_of(settings, statement_seconds=None)):
         async with engine.connect() as connection:
             raw = await connection.get_raw_connection()
             limits.append(raw.driver_connection._config.command_timeout)
@@ -88,9 +90,10 @@ async def test_only_a_migration_may_take_any_time(postgres: Postgres, database: 
 async def test_the_server_notices_a_lost_client_soon(postgres: Postgres, database: str) -> None:
     from sqlalchemy import text
 
-    from services.core.records import database as engine_of
+    from services.core.database import DatabaseSettings
+    from services.core.database import database as engine_of
 
-    engine = engine_of(f"{postgres.url}/{database}")
+    engine = engine_of(DatabaseSettings(database_url=f"{postgres.url}/{database}"))
     async with engine.connect() as connection:
         for name, value in {"idle": "15", "interval": "5", "count": "3"}.items():
             assert await connection.scalar(text(f"SHOW tcp_keepalives_{name}")) == value
