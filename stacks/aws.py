@@ -156,7 +156,7 @@ class AwsCloud(Cloud):
     def address(
         self, name: str, gateway: Gateway, opts: pulumi.ResourceOptions
     ) -> pulumi.Output[str]:
-        """Create the load balancer before the gateway, and return the gateway's address there."""
+        """Create the load balancer in front of the gateway, and return its address there."""
         wished = self._settings.gateway
         subnets = self._contract.public_subnets if wished.public else self._contract.private_subnets
         door = GatewayDoor(

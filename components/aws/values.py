@@ -1,9 +1,11 @@
 """The values of a foundation in AWS, from what its contract tells and what is known beforehand."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pulumi
 
+from ..domain import keys
 from ..domain.scaling_source import CLOUDWATCH_NAMESPACE
 from ..foundation import (
     Bucket,
@@ -15,7 +17,7 @@ from ..foundation import (
     Registry,
 )
 from ..kube.network import Egress, Peer
-from . import queues, rights
+from . import database, queues, redis, rights
 from .account import AwsAccount
 from .contracts import AwsFoundationContract
 from .identity import PodIdentity
@@ -34,8 +36,8 @@ def data_paths(vpc_cidr: pulumi.Output[str]) -> DataPaths:
     inside: Sequence[Peer] = [{"ip_block": {"cidr": vpc_cidr}}]
     with_credentials = [_AGENT, _ANYWHERE]
     return DataPaths(
-        database=[(inside, [5432]), *with_credentials],
-        redis=[(inside, [6379])],
+        database=[(inside, [database.PORT]), *with_credentials],
+        redis=[(inside, [redis.PORT])],
         bucket=with_credentials,
         weights=with_credentials,
         tasks=with_credentials,
@@ -59,10 +61,10 @@ def foundation_from(
     """
     metrics = {"LLM_PLATFORM_CLOUDWATCH_NAMESPACE": CLOUDWATCH_NAMESPACE} if cloudwatch else {}
     more = {"gateway": rights.publish_metrics(CLOUDWATCH_NAMESPACE)} if cloudwatch else {}
-    redis = Redis(
+    server = Redis(
         host=contract.redis_host,
         port=contract.redis_port,
-        user="platform",
+        user=redis.PLATFORM_USER,
         password=contract.redis_password,
         tls=True,
     )
@@ -79,13 +81,9 @@ def foundation_from(
             secret_key_arn=contract.data_key_arn,
             ca=contract.database_ca,
         ),
-        redis=redis,
-        redis_scaler=Redis(
-            host=contract.redis_host,
-            port=contract.redis_port,
-            user="scaler",
-            password=contract.redis_scaler_password,
-            tls=True,
+        redis=server,
+        redis_scaler=replace(
+            server, user=keys.SCALER_USER, password=contract.redis_scaler_password
         ),
         broker="sqs",
         task_queues=tasks,
